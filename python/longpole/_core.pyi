@@ -54,6 +54,7 @@ __all__ = [
     "merged_path",
     "open_file",
     "open_folder",
+    "outline_tunable",
     "rank_of_calls",
     "read_chakra",
     "read_execution_trace",
@@ -434,7 +435,8 @@ class Extraction:
     def is_unterminated(self) -> bool: ...
 
 def extract_formats() -> list[tuple[str, str]]: ...
-def read_tunable(text: bytes) -> Table: ...
+def read_tunable(text: bytes, columns: set[str] | None = None) -> Table: ...
+def outline_tunable(texts: Sequence[bytes], *, place: bool = False) -> Table: ...
 
 @final
 class ExecutionTrace:

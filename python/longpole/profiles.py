@@ -46,6 +46,9 @@ _ROCPROF_FILE: Final = re.compile(
 """Names of the files of one process, which share a prefix."""
 _COLLECTED: Final = re.compile(r"\.slice_\d+$")
 _REPORT: Final = re.compile(r"\.(?:nsys-rep|qdrep|qdstrm)$")
+_THREAD_TRACE: Final = re.compile(r"\.(?:att|json)$")
+_THREAD_TRACE_FOLDER: Final = "ui_output_"
+"""Beginning of the names of folders with decoded thread traces of rocprofv3."""
 _SUFFIXES: Final = (
     *(f".json{packed}" for packed in ("", ".gz", ".zst", ".xz")),
     ".pftrace",
@@ -205,6 +208,8 @@ def _open_ascend(path: Path) -> Path | BinaryIO:
 
 
 def _mindspore(path: Path) -> Ranks:
+    from longpole.ascend.columns import layout_of
+    from longpole.ascend.problems import profile_error
     from longpole.mindspore.layouts import (
         contents,
         drawn_timelines,
@@ -219,6 +224,13 @@ def _mindspore(path: Path) -> Ranks:
     refused = refused_file(path)
     if refused is not None:
         raise refused
+    if layout_of(path.name) is not None:
+        reason = "a table of an Ascend profile, not a timeline"
+        hint = (
+            "give the folder around it: `longpole summary DIR` reads its timeline, and "
+            "`longpole mindspore DIR` its tables"
+        )
+        raise profile_error(path, reason, "no_events", hint)
     rank = rank_of_file(path)
     return () if rank is None else [(path, rank)]
 
@@ -247,6 +259,18 @@ def _not_exported(path: Path) -> Ranks:
     return ()
 
 
+def _thread_trace(path: Path) -> Ranks:
+    """Raise for a thread trace of rocprofv3, as it was recorded or decoded."""
+    from longpole.ascend.problems import profile_error
+
+    is_decoded = path.parent.name.startswith(_THREAD_TRACE_FOLDER)
+    if path.is_dir() or not (path.suffix == ".att" or is_decoded):
+        return ()
+    reason = "a thread trace of rocprofv3, with the instructions of waves and no timeline"
+    hint = "record a timeline with `rocprofv3 --sys-trace --output-format rocpd -- PROGRAM`"
+    raise profile_error(path, reason, "no_events", hint)
+
+
 def _without_timeline(folder: Path) -> Ranks:
     from longpole.ascend.problems import profile_error
     from longpole.mindspore.layouts import contents
@@ -270,6 +294,7 @@ FORMATS: Final = (
     ProfileFormat(_ASCEND_FILE, _ascend, _open_ascend),
     ProfileFormat(_MINDSPORE_FILE, _mindspore, _open_mindspore),
     ProfileFormat(_REPORT, _not_exported, _as_it_is),
+    ProfileFormat(_THREAD_TRACE, _thread_trace, _as_it_is),
     ProfileFormat(None, _without_timeline, _as_it_is),
     ProfileFormat(None, _xprof, _as_it_is),
 )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import tracemalloc
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -229,3 +231,31 @@ def test_an_iteration_is_not_held_in_memory_as_a_whole(tmp_path: Path) -> None:
     assert joined._run(part) is None
     assert tracemalloc.get_traced_memory()[1] < 8 << 20 < part.stat().st_size
     tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", ["kernel_details.csv", "op_summary_20250101000000.csv"])
+def test_a_table_alone_is_no_timeline_and_says_what_to_give(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text("Name,Type,Duration(us)\na,MatMul,3\n", encoding="utf-8")
+    with pytest.raises(TraceError, match="a table of an Ascend profile") as caught:
+        read_trace(path)
+    assert "longpole mindspore DIR" in str(caught.value.hint)
+
+
+def test_a_database_of_no_known_profiler_names_its_tables(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE KERN (name TEXT, BeginNs INTEGER, EndNs INTEGER)")
+    with pytest.raises(TraceError, match="its tables: KERN") as caught:
+        read_trace(path)
+    assert "rocprofv3" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("name", ["out_shader_engine_0_1.att", "ui_output_agent_1/code.json"])
+def test_a_thread_trace_is_named_and_not_taken_for_kineto(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("{}", encoding="utf-8")
+    with pytest.raises(TraceError, match="a thread trace of rocprofv3") as caught:
+        read_trace(path)
+    assert "--sys-trace" in str(caught.value.hint)

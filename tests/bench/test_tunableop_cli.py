@@ -2,12 +2,17 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+from longpole.cli.answer.inputs import csv_rows
 from longpole.cli.program import longpole, run
 from longpole.cli.schema import schema_for
+from longpole.report.csv import csv_chunks
+from longpole.report.document import Document
 from longpole.testing import TraceBuilder
 
 HEADER = "Validator,PT_VERSION,2.9.1\nValidator,GCN_ARCH_NAME,gfx1100\n"
@@ -305,3 +310,25 @@ def test_show_lists_the_first_rows_of_a_large_file_and_csv_has_all(capsys, folde
     assert capsys.readouterr().out.count("\n") == 1301
     _, found, _ = data(capsys, "show", "large0.csv")
     assert [each["m"] for each in found["rows"]] == list(range(1, 1301))
+
+
+def test_sizes_whose_flops_exceed_63_bits_are_counted_without_them(capsys):
+    large = "GemmTunableOp_float_NN,nn_999999999999999999_999999999999999999_3"
+    Path("untuned0.csv").write_text(f"{large}\nGemmTunableOp_float_NN,nn_1_2_3\n")
+    Path("results0.csv").write_text(HEADER + f"{large},Default,0.5\n")
+    code, found, _ = data(capsys, "coverage", "untuned0.csv", "results0.csv")
+    assert (code, found["n_tuned"], found["share"]) == (1, 1, 0.0)
+    assert sorted(str(row["flops"]) for row in found["rows"]) == ["12", "None"]
+
+
+def test_rows_of_a_frame_are_written_as_single_records_are():
+    texts = ['a"b', "a,b", "=cmd()", "", None, "two\nlines", "-1", "\u200b", "plain"]
+    numbers = [0.1, 1e-7, 1e16, 569204.0, None, 3.0, -2.5e300, 7.0, 0.0]
+    frame = pl.DataFrame({"n": range(9), "text": texts, "number": numbers, "flag": [True] * 9})
+    document = Document(
+        schema="s/1", input={}, columns=frame.columns, records=lambda: frame.iter_rows(named=True)
+    )
+    whole = "".join(csv_chunks(document, has_header=True))
+    framed = replace(document, csv_rows=lambda: csv_rows(frame))
+    assert "".join(csv_chunks(framed, has_header=True)) == whole
+    assert "".join(csv_chunks(framed, has_header=False)) == whole.partition("\n")[2]

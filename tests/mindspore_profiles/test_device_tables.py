@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -108,3 +110,85 @@ def test_a_folder_that_was_not_exported_is_an_error_with_the_remedy(tmp_path):
         offline_analyse(tmp_path)
     assert caught.value.code == "needs_export"
     assert "msprof --export=on" in caught.value.hint
+
+
+DATABASES = "ascend_level1_db", "rank1_ascend_pt"
+
+
+def rows_of(path, statement):
+    """Return the rows of a statement in a database, without writing next to it."""
+    with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as connection:
+        return connection.execute(statement).fetchall()
+
+
+def test_the_tables_of_a_database_are_those_of_a_query():
+    folder = given(*DATABASES)
+    path = folder / "ASCEND_PROFILER_OUTPUT/ascend_pytorch_profiler_1.db"
+    [device] = offline_analyse(folder).devices
+    assert device.rank == 1
+    expected = rows_of(
+        path,
+        "SELECT s.value, k.value, count(*), sum(endNs - startNs), min(endNs - startNs), "
+        "max(endNs - startNs) FROM COMPUTE_TASK_INFO c JOIN TASK t USING (globalTaskId) "
+        "JOIN STRING_IDS s ON s.id = c.opType JOIN STRING_IDS k ON k.id = c.taskType "
+        "GROUP BY 1, 2",
+    )
+    found = [
+        (op.type, op.core, op.n_runs, op.total_ns, op.min_ns, op.max_ns) for op in device.operators
+    ]
+    assert sorted(found) == sorted(expected)
+    shapes = rows_of(path, "SELECT count(DISTINCT inputShapes) FROM COMPUTE_TASK_INFO")
+    assert len({shape.input_shapes for shape in device.shapes}) == shapes[0][0]
+    [(mean,)] = rows_of(
+        path,
+        "SELECT sum(p.value * (endNs - startNs)) / sum(endNs - startNs) FROM TASK_PMU_INFO p "
+        "JOIN COMPUTE_TASK_INFO c USING (globalTaskId) JOIN TASK t USING (globalTaskId) "
+        "JOIN STRING_IDS s ON s.id = c.opType JOIN STRING_IDS m ON m.id = p.name "
+        "WHERE s.value = 'MatMulV2' AND m.value = 'aic_mac_ratio'",
+    )
+    [metric] = [
+        each.mean
+        for each in device.metrics
+        if (each.type, each.metric) == ("MatMulV2", "aic_mac_ratio")
+    ]
+    assert metric == pytest.approx(mean)
+
+
+def test_steps_of_a_database_are_those_of_its_analysis():
+    [device] = offline_analyse(given(*DATABASES)).devices
+    [step] = device.steps
+    assert (step.number, step.computing_ns, step.not_overlapped_ns, step.free_ns) == (
+        50,
+        8_915_634,
+        94_556_050,
+        25_840_499,
+    )
+
+
+def test_a_damaged_database_costs_its_tables_alone(tmp_path):
+    source = given(*DATABASES) / "ASCEND_PROFILER_OUTPUT"
+    target = tmp_path / "r1_ascend_ms/ASCEND_PROFILER_OUTPUT"
+    target.mkdir(parents=True)
+    (target / "analysis.db").write_bytes((source / "analysis.db").read_bytes())
+    (target / "ascend_mindspore_profiler_1.db").write_bytes(b"SQLite format 3\0 and no more")
+    [device] = offline_analyse(tmp_path).devices
+    assert (device.rank, len(device.steps), device.operators) == (1, 1, [])
+    assert [finding.code for finding in device.findings] == ["malformed_database"]
+
+
+STEPS = (
+    "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free",
+    *(f"{number},10,5,0,5,{number}" for number in (4, 5, 6)),
+)
+
+
+def test_chosen_steps_alone_are_in_the_table_of_steps(tmp_path, capsys):
+    exported(tmp_path)
+    exported(tmp_path, "step_trace_time.csv", STEPS)
+    [device] = offline_analyse(tmp_path, step_list=[5, 6]).devices
+    assert [(step.number, step.free_ns) for step in device.steps] == [(5, 5_000), (6, 6_000)]
+    assert len(device.operators) == 2
+    assert run(["mindspore", str(tmp_path), "--step", "9"]) == 0
+    assert "none of the steps 9 to 9 is there: no steps are shown; the profile has 4, 5, 6" in (
+        capsys.readouterr().err
+    )

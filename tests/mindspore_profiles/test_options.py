@@ -91,6 +91,8 @@ def test_a_value_that_cannot_be_is_repaired_with_a_warning(device, name, value, 
 def test_levels_switch_off_what_they_do_not_have():
     zero = ProfilerOptions.validate("ascend", profiler_level="Level0", aicore_metrics=3)
     assert (zero.data_process, zero.aicore_metrics) == (False, -1)
+    none = ProfilerOptions.validate("ascend", profiler_level="LevelNone", aicore_metrics=3)
+    assert (none.findings, none.profiler_level, none.aicore_metrics) == ((), "LevelNone", -1)
     one = ProfilerOptions.validate("ascend", profiler_level="Level1", aicore_metrics=3)
     assert (one.data_process, one.aicore_metrics) == (False, 3)
     # MindSpore takes Level0 in name alone where the level is of another type.

@@ -14,6 +14,7 @@ import longpole
 from longpole.mindspore import (
     OptionStateError,
     OptionTypeError,
+    OptionValueError,
     Profiler,
     ProfilerStateError,
 )
@@ -233,6 +234,17 @@ def test_mindspore_gets_the_level_as_a_member_of_its_enumeration(
     (_, options), *_ = calls
     assert options["profiler_level"] is types.ProfilerLevel.Level2
     assert (options["aicore_metrics"], options["host_stack"]) == (3, True)
+
+
+def test_a_level_that_the_installed_mindspore_has_not_is_an_error(
+    monkeypatch, fake_mindspore, tmp_path
+):
+    types, calls = ascend(monkeypatch, fake_mindspore, ProfilerLevel=f"LevelNone {LEVELS}")
+    Profiler(output_path=tmp_path, environment={}, profiler_level="LevelNone")
+    assert calls[0][1]["profiler_level"] is types.ProfilerLevel.LevelNone
+    ascend(monkeypatch, fake_mindspore, ProfilerLevel=LEVELS)
+    with pytest.raises(OptionValueError, match="has no profiler_level LevelNone; it has Level0"):
+        Profiler(output_path=tmp_path, environment={}, profiler_level="LevelNone")
 
 
 @pytest.mark.parametrize(("number", "metrics"), [(1, "PipeUtilization"), (-1, "AiCoreNone")])

@@ -26,6 +26,7 @@ __all__ = [
     "OUTPUT_FOLDER",
     "Timeline",
     "collected",
+    "database_files",
     "only_timeline",
     "output_folders",
     "rank_of",
@@ -113,6 +114,11 @@ def rank_of(timeline: Path) -> int | None:
         if marked:
             return int(marked[1])
     return None
+
+
+def database_files(output: Path) -> list[Path]:
+    """Return the databases of events in a folder of exported files."""
+    return [path for path in _files(output, "*.db") if _DATABASE.match(path.name)]
 
 
 def output_folders(folder: Path) -> list[Path]:

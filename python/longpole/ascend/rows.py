@@ -25,7 +25,7 @@ _LOG_VERSIONS: Final = slice(18, 20)
 _TIMES: Final = frozenset({"startNs", "endNs", "timestampNs"})
 _TEXTS: Final = frozenset(
     {
-        *("name", "value", "type", "taskType", "opName", "groupName", "inputShapes"),
+        *("name", "type", "taskType", "opName", "groupName", "inputShapes"),
         *("inputDtypes", "dataType", "algType", "linkType", "transportType", "component"),
     }
 )
@@ -37,6 +37,11 @@ _INTEGERS: Final = _TIMES | {
     *("count", "hbmId", "llcId"),
 }
 _LONGEST_TIME: Final = 20
+_MOST_NAMES: Final = 5
+_HINT: Final = (
+    "give a *_profiler_*.db file of Ascend, an export of `nsys export --type sqlite`, or a "
+    "database of rocprofv3 (--output-format rocpd); of older versions of rocprof, give results.json"
+)
 _EVENT_TABLES: Final = ("TASK", "CANN_API", "PYTORCH_API", "FRAMEWORK_API", "COMMUNICATION_OP")
 _OF_OTHERS: Final = ("rocpd_", "CUPTI_ACTIVITY_")
 
@@ -71,8 +76,9 @@ def open_database(path: str | os.PathLike[str]) -> Database:
         reason = "a database of results (analysis.db), which holds no events"
         raise profile_error(path, reason, "no_events", "give the *_profiler_*.db file next to it")
     if not any(database.has(table) for table in _EVENT_TABLES):
-        reason = "an SQLite database without tables of an Ascend profile"
-        raise profile_error(path, reason, "unknown_format", "give a *_profiler_*.db file")
+        shown = ", ".join(database.names[:_MOST_NAMES]) or "none"
+        reason = f"an SQLite database of no profiler that longpole reads; its tables: {shown}"
+        raise profile_error(path, reason, "unknown_format", _HINT)
     return database
 
 

@@ -1,6 +1,7 @@
 """Contents of an Ascend device's exported files: operators, shapes, counters and steps.
 
-The files are those of `ASCEND_PROFILER_OUTPUT` and `mindstudio_profiler_output`.
+The files are those of `ASCEND_PROFILER_OUTPUT` and `mindstudio_profiler_output`. Databases replace
+missing tables.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.ascend.layout import OUTPUT_FOLDER, output_folders, rank_of
+from longpole.ascend.layout import OUTPUT_FOLDER, database_files, output_folders, rank_of
 from longpole.ascend.tables import read_ascend_table
 from longpole.data import Data
 from longpole.errors import TraceError
+from longpole.mindspore.device_database import STEPS, database_kernels, database_steps
 from longpole.mindspore.findings import FileFinding
 from longpole.opening import matching
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import polars as pl
 
 __all__ = [
@@ -34,6 +38,7 @@ _CONVERSIONS: Final = frozenset({"TransData", "Cast", "Transpose", "TransposeD",
 """Types of operators that change only the layout or the type of their input."""
 _METRIC: Final = re.compile(r"(?:_ratio|_rate|_bw_gb_s|utilization_percent)$")
 _COMMUNICATION: Final = ("HCCL", "COMMUNICATION")
+_MOST_STEPS: Final = 10
 _EXPORTED_AT: Final = re.compile(r"_([0-9]{14,17})\.csv$")
 
 
@@ -111,20 +116,29 @@ class DeviceTables(Data):
     findings: Sequence[FileFinding]
 
 
-def read_devices(folder: Path) -> list[DeviceTables]:
-    """Return the tables of each exported folder in a profile; empty without such a folder."""
+def read_devices(folder: Path, step_list: Sequence[int] | None = None) -> list[DeviceTables]:
+    """Return the tables of each exported folder in a profile; empty without such a folder.
+
+    `step_list` chooses steps by number; the other tables cover the whole run.
+    """
     if not folder.is_dir():
         return []
-    found = [_read(output) for output in output_folders(folder)]
+    found = [_read(output, step_list) for output in output_folders(folder)]
     having = [each for each in found if each.operators or each.steps or each.findings]
     return sorted(having, key=lambda it: (it.rank is None, it.rank or 0, str(it.folder)))
 
 
-def _read(output: Path) -> DeviceTables:
+def _read(output: Path, step_list: Sequence[int] | None) -> DeviceTables:
     findings: list[FileFinding] = []
+    databases = _newest(sorted(database_files(output)))
     kernels = _frame(output, ("kernel_details", "op_summary"), findings)
+    if kernels is None:
+        kernels = _of_databases(databases, database_kernels, findings)
     statistic = _frame(output, ("op_statistic",), findings)
     steps = _frame(output, ("step_trace_time", "step_trace"), findings)
+    if steps is None:
+        analysed = [path for path in matching(output, STEPS) if path.is_file()]
+        steps = _of_databases(analysed, database_steps, findings)
     if statistic is not None:
         operators = _of_statistic(statistic)
     else:
@@ -132,13 +146,14 @@ def _read(output: Path) -> DeviceTables:
     total_ns = sum(each.total_ns for each in operators)
     converting_ns = sum(each.total_ns for each in operators if each.type in _CONVERSIONS)
     timeline = "trace_view.json" if output.name == OUTPUT_FOLDER else "msprof.json"
+    named = [path for path in databases if rank_of(path) is not None]
     return DeviceTables(
-        rank=rank_of(output / timeline),
+        rank=rank_of(named[0] if named else output / timeline),
         folder=output,
         operators=operators,
         shapes=[] if kernels is None else _shapes(kernels),
         metrics=[] if kernels is None else _metrics(kernels),
-        steps=[] if steps is None else [_step(row) for row in steps.iter_rows(named=True)],
+        steps=[] if steps is None else _steps(steps, step_list, output, findings),
         conversion_share=converting_ns / total_ns if total_ns else None,
         operations=None if kernels is None else _operations(kernels),
         findings=tuple(findings),
@@ -170,6 +185,59 @@ def _frame(output: Path, names: Sequence[str], findings: list[FileFinding]) -> p
         if frames:
             return pl.concat(frames, how="diagonal_relaxed")
     return None
+
+
+def _of_databases(
+    paths: Sequence[Path],
+    rows_of: Callable[[Path], tuple[pl.DataFrame, int]],
+    findings: list[FileFinding],
+) -> pl.DataFrame | None:
+    """Return the rows of databases; None without any."""
+    import polars as pl
+
+    frames = []
+    for path in paths:
+        try:
+            frame, n_damaged = rows_of(path)
+        except TraceError as error:
+            reason = str(error).removeprefix(f"{path}: ")
+            findings.append(FileFinding(error.code, path.name, 1, reason, "the file is ignored"))
+            continue
+        if n_damaged:
+            sentence = "rows have cells of the wrong type"
+            findings.append(
+                FileFinding("bad_row", path.name, n_damaged, sentence, "they are left out")
+            )
+        if frame.height:
+            frames.append(frame)
+    return pl.concat(frames, how="diagonal_relaxed") if frames else None
+
+
+def _newest(databases: list[Path]) -> list[Path]:
+    """Return the databases, of those of msprof only the newest."""
+    of_msprof = [path for path in databases if path.name.startswith("msprof")]
+    others = [path for path in databases if path not in of_msprof]
+    return others or of_msprof[-1:]
+
+
+def _steps(
+    frame: pl.DataFrame,
+    step_list: Sequence[int] | None,
+    output: Path,
+    findings: list[FileFinding],
+) -> list[DeviceStep]:
+    """Return the steps, or the chosen ones of them."""
+    steps = [_step(row) for row in frame.iter_rows(named=True)]
+    if step_list is None:
+        return steps
+    chosen = [step for step in steps if step.number in step_list]
+    if steps and not chosen:
+        known = ", ".join(str(step.number) for step in steps[:_MOST_STEPS])
+        more = ", ..." if len(steps) > _MOST_STEPS else ""
+        sentence = f"none of the steps {step_list[0]} to {step_list[-1]} is there"
+        effect = f"no steps are shown; the profile has {known}{more}"
+        findings.append(FileFinding("no_such_step", output.name, 1, sentence, effect))
+    return chosen
 
 
 def _newest_export(output: Path, name: str, findings: list[FileFinding]) -> list[Path]:

@@ -190,7 +190,7 @@ def checked_steps(step_list: Sequence[int]) -> list[int]:
 
 
 def _analyse(path: Path, output: Path | None, asked: Asked, *, is_compatible: bool) -> Analysis:
-    devices = read_devices(path)
+    devices = read_devices(path, asked.steps)
     try:
         ranks = find_ranks(path)
     except ProfileError:

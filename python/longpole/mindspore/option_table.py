@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 __all__ = ["OPTIONS", "Option"]
 
 _UNSET: Final = object()
+_LEVELS: Final = ("LevelNone", "Level0", "Level1", "Level2")
+"""Levels by how much they record; MindSpore has LevelNone from 2.5 on."""
 
 
 class Option(NamedTuple):
@@ -60,8 +62,8 @@ def _framework(value: Any) -> str | None:
 
 def _level(value: Any) -> str | None:
     name = getattr(value, "name", value)
-    is_known = isinstance(name, str) and name in {"Level0", "Level1", "Level2"}
-    return None if name is None or is_known else "must be Level0, Level1 or Level2"
+    is_known = isinstance(name, str) and name in _LEVELS
+    return None if name is None or is_known else f"must be one of {', '.join(_LEVELS)}"
 
 
 def _path(value: Any) -> str | None:

@@ -36,6 +36,7 @@ AICORE_METRICS: Final[Mapping[int, str]] = {
     6: "L2Cache",
 }
 _LONGEST: Final = 2048
+_WITHOUT_METRICS: Final = ("LevelNone", "Level0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,7 @@ class ProfilerOptions:
     timeline_limit: int
     data_process: bool
     sync_enable: bool
-    profiler_level: Literal["Level0", "Level1", "Level2"] | None
+    profiler_level: Literal["LevelNone", "Level0", "Level1", "Level2"] | None
     profile_communication: bool
     profile_memory: bool
     parallel_strategy: bool
@@ -136,7 +137,7 @@ class ProfilerOptions:
     def msprof_options(self) -> str:
         """Return the options as the JSON text that MindSpore passes to Ascend's profiler."""
         settings = self.environment
-        metrics = self.aicore_metrics if self.profiler_level != "Level0" else -1
+        metrics = -1 if self.profiler_level in _WITHOUT_METRICS else self.aicore_metrics
         values = {
             "output": str(self.output_path / "profiler"),
             "fp_point": settings.fp_start,
@@ -216,9 +217,9 @@ def _apply_level(values: dict[str, Any]) -> None:
     """Disable options that a level does not have; convert an enum member to its name."""
     level = values["profiler_level"]
     values["profiler_level"] = level = getattr(level, "name", level)
-    if level in ("Level0", "Level1"):
+    if level in (*_WITHOUT_METRICS, "Level1"):
         values["data_process"] = False
-    if level == "Level0":
+    if level in _WITHOUT_METRICS:
         values["aicore_metrics"] = -1
 
 

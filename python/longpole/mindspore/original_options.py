@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.mindspore.option_findings import OptionValueError
 from longpole.mindspore.option_table import OPTIONS
 from longpole.mindspore.options import AICORE_METRICS
 
@@ -38,10 +39,26 @@ def options_of(options: ProfilerOptions, types: Any) -> dict[str, Any]:
     level = values.pop("profiler_level", None)
     levels = getattr(types, "ProfilerLevel", None)
     if level is not None and levels is not None:
-        values["profiler_level"] = getattr(levels, level)
+        values["profiler_level"] = _level_of(levels, level)
     if not options.ascend_job_id:
         values.pop("ascend_job_id", None)
     return _since_2_5(values, types) if _is_new(types) else values
+
+
+def _level_of(levels: Any, name: str) -> Any:
+    """Return a level of the installed MindSpore.
+
+    Raises
+    ------
+    OptionValueError
+        It has no such level.
+    """
+    member = getattr(levels, name, None)
+    if member is None:
+        known = ", ".join(level.name for level in levels)
+        message = f"the installed MindSpore has no profiler_level {name}; it has {known}"
+        raise OptionValueError(message)
+    return member
 
 
 def without_effect(types: Any, device: str) -> frozenset[str]:

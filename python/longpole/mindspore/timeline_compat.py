@@ -114,7 +114,7 @@ def _event(row: Row, rank: int, keys: Sequence[str] | None) -> dict[str, Any]:
     lane = str(row.lane)
     event: dict[str, Any] = {"name": row.name.rpartition("/")[2], "ph": "X", "tid": lane}
     event |= {"ts": row.start / 1000, "dur": row.duration}
-    event["pid"] = row.more[0] if len(row.more) == 1 else rank
+    event["pid"] = int(row.more[0]) if len(row.more) == 1 else rank
     if lane == "Scope Name":
         level, _, event["name"] = row.name.partition("-")
         event["scope_level"] = int(level)

@@ -27,6 +27,11 @@ _SKIPPED: Final = frozenset("\t\r\n\0")
 
 def csv_chunks(document: Document, *, has_header: bool) -> Iterator[str]:
     """Write the records of an answer; the first of several answers has the header."""
+    if document.csv_rows is not None:
+        if has_header:
+            yield _lines([document.columns])
+        yield from document.csv_rows()
+        return
     records = iter(document.records())
     first = next(records, None)
     columns = document.columns if first is None else list(first)

@@ -140,6 +140,8 @@ class Document:
     """The columns of the records, where there may be no record."""
     json_rows: Callable[[], Iterable[str]] | None = None
     """The elements of `data["rows"]` as JSON, a line each, where these may be very many."""
+    csv_rows: Callable[[], Iterable[str]] | None = None
+    """The records as CSV, several lines at a time, where these may be very many."""
 
     def envelope(self) -> dict[str, Any]:
         """Return the answer as data, with keys in a fixed order."""

@@ -49,6 +49,13 @@ impl<'a> Columns<'a> {
         self
     }
 
+    /// Returns the columns whose names are accepted.
+    #[must_use]
+    pub fn only(mut self, accepts: impl Fn(&str) -> bool) -> Self {
+        self.0.retain(|(name, _)| accepts(name));
+        self
+    }
+
     /// Adds the columns of another result with as many rows.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {

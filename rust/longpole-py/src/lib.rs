@@ -74,7 +74,7 @@ mod _core {
     #[pymodule_export]
     use crate::trace::Trace;
     #[pymodule_export]
-    use crate::tunable::read_tunable;
+    use crate::tunable::{outline_tunable, read_tunable};
     #[pymodule_export]
     use crate::vocabulary::{api_names, check_pattern, is_own_frame, kernel_family};
     #[pymodule_export]

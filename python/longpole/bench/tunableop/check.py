@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from longpole.bench.tunableop.environment import release_of
 from longpole.bench.tunableop.names import ordinal_of
-from longpole.bench.tunableop.records import FAMILIES, Source, TunableFile, read_all
+from longpole.bench.tunableop.parts import spans
+from longpole.bench.tunableop.records import (
+    FAMILIES,
+    OUTCOME,
+    Source,
+    TunableFile,
+    blocks_of,
+    read_all,
+    validators_of,
+)
 from longpole.data import Data, computed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from longpole.bench.tunableop.records import Line
-    from longpole.bench.tunableop.signature import Key
+    import polars as pl
+
+    from longpole.bench.tunableop.records import Line, Validators
 
 __all__ = ["PROBLEMS", "Problem", "ProblemKind", "check"]
 
@@ -189,16 +201,19 @@ _MANDATORY: Final = "PT_VERSION"
 # The first version whose rows have leading dimensions.
 _LEADING_SINCE: Final = (2, 7)
 
+# The columns that the checks of single rows use, apart from places, kinds and times.
+_CHECKED: Final = frozenset(
+    ("layout", "transa", "transb", "lda", "wildcards", "solution", "family", "time")
+)
+
 _SEVERITIES: Final = ("error", "warning", "info")
 
 _REASONS: Final = {
     "foreign": "begins like no line of TunableOp",
     "too_few_fields": "has too few fields",
-    "too_many_fields": "has too many fields",
     "operator": "names an unknown operator or data type",
     "parameters": "has parameters in an unknown form",
     "solution": "has no solution name",
-    "time": "has a time that is not a number",
     "encoding": "is not UTF-8",
 }
 
@@ -248,14 +263,35 @@ def _problems(
     if not file.text:
         yield Problem("empty", file.name, (), "the file is empty")
         return
-    rows = list(file.rows())
+    rows = list(_suspicious(file))
     yield from _texts(file, rows)
+    yield from _carriage_returns(file)
     yield from _rows(file, rows)
-    if file.results.height or file.validators:
-        yield from _validators(file, rows)
+    if file.count("result") or file.validators:
+        yield from _validators(file)
         yield from _against(file, expected, is_complete=is_complete)
         yield from _name(file)
     yield from _repeated(file)
+
+
+def _suspicious(file: TunableFile) -> Iterator[dict[str, Any]]:
+    """Yield the pieces that may have a problem of their own, as `_texts` and `_faults` see it."""
+    import polars as pl
+
+    kind, outcome = pl.col("kind"), pl.col("status")
+    letters = pl.concat_str("transa", "transb").str.to_uppercase().str.replace_all("C", "T")
+    is_old = pl.col("lda").is_null() & pl.col("wildcards").is_null()
+    version = release_of(file.validators.get(_MANDATORY, ""))
+    is_suspicious = (
+        ~kind.is_in(["validator", "result", "untuned"])
+        | (pl.col("ending") == "nothing")
+        | (kind.is_in(["result", "untuned"]) & (pl.col("layout") != letters))
+        | (kind.is_in(["result", "untuned"]) & is_old & _has_leading(version))
+        | ((kind == "result") & ~outcome.is_in(["ok", "missing"]))
+        | ((kind == "result") & ~pl.col("family").is_in(FAMILIES))
+    )
+    for part in file.parts(_CHECKED):
+        yield from part.filter(is_suspicious).iter_rows(named=True)
 
 
 def _place(problem: Problem) -> tuple[tuple[int, ...], int, str]:
@@ -269,8 +305,9 @@ def _texts(file: TunableFile, rows: list[dict[str, Any]]) -> Iterator[Problem]:
     def problem(code: str, row: Mapping[str, Any], message: str) -> Problem:
         return Problem(code, file.name, (row["line"],), message)
 
-    for number, row in enumerate(rows, start=1):
-        is_last = number == len(rows)
+    end = len(file.text)
+    for row in rows:
+        is_last = row["offset"] + row["n_bytes"] == end
         if row["kind"] == "byte_order_mark":
             yield problem("byte_order_mark", row, "the file begins with a byte order mark")
         elif row["kind"] == "blank":
@@ -283,18 +320,25 @@ def _texts(file: TunableFile, rows: list[dict[str, Any]]) -> Iterator[Problem]:
             yield problem("no_final_newline", row, "the last line has no line end")
         if row["ending"] == "nothing" and not is_last and row["kind"] != "byte_order_mark":
             yield problem("glued_rows", row, "two rows are on one line")
-    yield from _carriage_returns(file, rows)
 
 
-def _carriage_returns(file: TunableFile, rows: list[dict[str, Any]]) -> Iterator[Problem]:
-    returns = [row for row in rows if row["ending"] == "crlf"]
-    validators = tuple(row["line"] for row in returns if row["kind"] == "validator")
+def _carriage_returns(file: TunableFile) -> Iterator[Problem]:
+    import polars as pl
+
+    returns = file.outline.filter(pl.col("ending") == "crlf")
+    validators = returns.filter(pl.col("kind") == "validator")["line"].to_list()
     if validators:
-        yield Problem("crlf", file.name, validators, "the validators end in CR LF")
-    untimed = [row for row in returns if row["kind"] == "result" and row["time"] is None]
+        yield Problem("crlf", file.name, tuple(validators), "the validators end in CR LF")
+    # The time of a row is its fourth field.
+    results = returns.filter(pl.col("kind") == "result")
+    texts = zip(results["line"], spans([file.text], results), strict=True)
+    untimed = tuple(line for line, text in texts if not _has_time(text))
     if untimed:
-        lines = tuple(row["line"] for row in untimed)
-        yield Problem("crlf_row", file.name, lines, "rows without a time end in CR LF")
+        yield Problem("crlf_row", file.name, untimed, "rows without a time end in CR LF")
+
+
+def _has_time(row: bytes) -> bool:
+    return row.partition(b",BLAS_PARAMS: - {")[0].count(b",") > 2  # noqa: PLR2004 (three fields)
 
 
 def _rows(file: TunableFile, rows: list[dict[str, Any]]) -> Iterator[Problem]:
@@ -303,8 +347,9 @@ def _rows(file: TunableFile, rows: list[dict[str, Any]]) -> Iterator[Problem]:
     for row in rows:
         for code, message in _faults(row, version):
             yield Problem(code, file.name, (row["line"],), message)
-    untuned = tuple(row["line"] for row in rows if row["kind"] == "untuned")
-    if untuned and file.results.height:
+    if file.count("untuned") and file.count("result"):
+        outline = file.outline
+        untuned = tuple(outline.filter(outline["kind"] == "untuned")["line"].to_list())
         message = "rows without a solution are among the results"
         yield Problem("untuned_rows", file.name, untuned, message)
 
@@ -315,7 +360,7 @@ def _faults(row: Mapping[str, Any], version: tuple[int, int] | None) -> Iterator
     letters = (row["transa"] + row["transb"]).upper().replace("C", "T")
     if row["layout"] != letters:
         yield "layout_mismatch", f"the operator says {row['layout']}, the parameters {letters}"
-    if version and version >= _LEADING_SINCE and row["lda"] is None and not row["wildcards"]:
+    if _has_leading(version) and row["lda"] is None and not row["wildcards"]:
         yield "old_row_format", "the row has no leading dimensions"
     if row["kind"] == "untuned":
         return
@@ -327,53 +372,62 @@ def _faults(row: Mapping[str, Any], version: tuple[int, int] | None) -> Iterator
         yield "unknown_solution", f"{row['solution']} is not a solution of a known library"
 
 
-def _validators(file: TunableFile, rows: list[dict[str, Any]]) -> Iterator[Problem]:
+def _has_leading(version: tuple[int, int] | None) -> bool:
+    return version is not None and version >= _LEADING_SINCE
+
+
+def _validators(file: TunableFile) -> Iterator[Problem]:
     """Check the validators."""
-    found = [row for row in rows if row["kind"] == "validator"]
-    results = [row["line"] for row in rows if row["kind"] == "result"]
-    if not found:
-        yield Problem("no_validators", file.name, tuple(results[:1]), "there is no validator")
+    outline = file.outline
+    if not (outline["kind"] == "validator").any():
+        first = outline.filter(outline["kind"] == "result")["line"].head(1)
+        yield Problem("no_validators", file.name, tuple(first), "there is no validator")
         return
     if _MANDATORY not in file.validators:
         yield Problem("missing_validator", file.name, (), f"{_MANDATORY} is missing")
-    if len({block.validators for block in file.blocks}) > 1:
-        yield _mixed(file)
+    blocks = blocks_of(file.text, outline)
+    if len({validators for validators, _ in blocks}) > 1:
+        yield _mixed(file, blocks)
         return
-    by_key: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in found:
-        by_key[row["key"]].append(row)
+    by_key: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for line, key, value in _placed_validators(file):
+        by_key[key].append((line, value))
     for key, repeated in by_key.items():
-        values = list(dict.fromkeys(row["value"] for row in repeated))
+        values = list(dict.fromkeys(value for _, value in repeated))
         if len(repeated) > 1:
             code = "conflicting_validator" if len(values) > 1 else "duplicate_validator"
-            lines = tuple(row["line"] for row in repeated)
+            lines = tuple(line for line, _ in repeated)
             yield Problem(code, file.name, lines, f"{key} is given as {' and '.join(values)}")
 
 
-def _mixed(file: TunableFile) -> Problem:
+def _placed_validators(file: TunableFile) -> Iterator[tuple[int, str, str]]:
+    """Yield the line, key and value of each validator."""
+    outline = file.outline
+    lines = outline.filter(outline["kind"] == "validator")["line"]
+    for line, (key, value) in zip(lines, validators_of(file.text, outline), strict=True):
+        yield line, key, value
+
+
+def _mixed(file: TunableFile, blocks: list[tuple[Validators, pl.DataFrame]]) -> Problem:
     """Return the problem of rows with different validators."""
-    blocks = [
-        f"{len(block.results)} rows{_from(block.results)} under "
-        f"{dict(block.validators).get(_MANDATORY, 'no version')}"
-        for block in file.blocks
+    told = [
+        f"{results.height} rows{_from(results)} under "
+        f"{dict(validators).get(_MANDATORY, 'no version')}"
+        for validators, results in blocks
     ]
-    lines = tuple(block.results[0].line for block in file.blocks if block.results)
-    return Problem("mixed_validators", file.name, lines, "; ".join(blocks))
+    lines = tuple(results["line"][0] for _, results in blocks if results.height)
+    return Problem("mixed_validators", file.name, lines, "; ".join(told))
 
 
-def _from(results: list[Line]) -> str:
-    return f" from line {results[0].line}" if results else ""
+def _from(results: pl.DataFrame) -> str:
+    return f" from line {results['line'][0]}" if results.height else ""
 
 
 def _against(
     file: TunableFile, expected: Mapping[str, str] | None, *, is_complete: bool
 ) -> Iterator[Problem]:
     """Compare the validators with those of the torch that will read the file."""
-    lines = {
-        row["key"]: row["line"]
-        for row in file.pieces.iter_rows(named=True)
-        if row["kind"] == "validator"
-    }
+    lines = {key: line for line, key, _ in _placed_validators(file)}
     for key, value in (expected or {}).items():
         given = file.validators.get(key)
         if given is None and lines:
@@ -399,16 +453,18 @@ def _name(file: TunableFile) -> Iterator[Problem]:
 
 def _repeated(file: TunableFile) -> Iterator[Problem]:
     """Check for several rows of one GEMM."""
-    by_key: dict[Key, list[Line]] = defaultdict(list)
-    for line in file.lines:
-        by_key[line.key].append(line)
-    for key, lines in by_key.items():
-        results = [line for line in lines if line.solution is not None]
-        repeated = results or lines
-        if len(repeated) > 1:
-            code, message = _repetition(repeated)
-            numbers = tuple(line.line for line in repeated)
-            yield Problem(code, file.name, numbers, f"{','.join(key)}: {message}")
+    import polars as pl
+
+    rows = file.outline.drop_nulls("gemm").with_columns(is_result=pl.col("kind") == "result")
+    has_result = pl.col("is_result").any().over("gemm")
+    relevant = rows.filter(pl.col("is_result") | ~has_result)
+    repeated = relevant.filter(pl.len().over("gemm") > 1).sort("gemm", maintain_order=True)
+    places = repeated.select("gemm", *OUTCOME).iter_rows()
+    for _, group in groupby(places, key=itemgetter(0)):
+        lines = [file.line_at(*row) for _, *row in group]
+        code, message = _repetition(lines)
+        numbers = tuple(line.line for line in lines)
+        yield Problem(code, file.name, numbers, f"{','.join(lines[0].key)}: {message}")
 
 
 def _repetition(lines: list[Line]) -> tuple[str, str]:
@@ -426,7 +482,7 @@ def _time(line: Line) -> str:
 
 def _differing(files: list[TunableFile]) -> Iterator[Problem]:
     """Compare the validators of files that may be used together."""
-    tied = [file for file in files if file.blocks and file.validators]
+    tied = [file for file in files if file.validators and blocks_of(file.text, file.outline)]
     for file in tied[1:]:
         first, mine = tied[0].validators, file.validators
         keys = [

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from longpole.bench.tunableop.difference import loaded
 from longpole.bench.tunableop.matmul import PRODUCTS, gemms_of
-from longpole.bench.tunableop.records import Source, TunableFile, read, read_all
+from longpole.bench.tunableop.parts import names_at, outline_of
+from longpole.bench.tunableop.records import OUTCOME, Source, TunableFile, read, read_all
 from longpole.bench.tunableop.signature import Gemm
-from longpole.bench.tunableop.untuned import costs
 from longpole.data import Row
 from longpole.frames import frame_schema
 
@@ -76,14 +75,8 @@ class Tuned:
     """
 
     def __init__(self, source: Source) -> None:
-        file = read(source)
-        self._lines = loaded(file)
-        self._patterns = [
-            (operator, _pattern(parameters), line)
-            for (operator, parameters), line in self._lines.items()
-            if "*" in parameters
-        ]
-        self._file = file
+        self._file = read(source)
+        self._wildcards = Wildcards(self._file)
 
     def product(self, name: str, arguments: Sequence[Argument]) -> Product:
         """Find the row for a matrix product of torch by its operator and arguments."""
@@ -124,16 +117,29 @@ class Tuned:
     @cached_property
     def _has_leading(self) -> bool:
         """Whether rows have leading dimensions; true for a file without rows."""
-        return not self._lines or any("_ld_" in parameters for _, parameters in self._lines)
+        return not self._rows or any(b"_ld_" in key for key in self._rows)
 
     def row_for(self, key: Key) -> Match:
         """Find the row for a GEMM by its signatures: its own, or else a wildcard row."""
-        if key in self._lines:
-            return Match("tuned", key, self._lines[key])
-        for operator, pattern, line in self._patterns:
-            if operator == key[0] and pattern.fullmatch(key[1]):
-                return Match("wildcard", key, line)
-        return Match("missing", key, None)
+        row = self._rows.get(",".join(key).encode())
+        if row is not None:
+            return Match("tuned", key, self._file.line_at(*self._results.row(row)))
+        line = self._wildcards.matching(key)
+        return Match("missing" if line is None else "wildcard", key, line)
+
+    @cached_property
+    def _results(self) -> pl.DataFrame:
+        outline = self._file.outline
+        results = outline.filter(outline["kind"] == "result")
+        return results.unique("gemm", keep="first", maintain_order=True).select(OUTCOME)
+
+    @cached_property
+    def _rows(self) -> dict[bytes, int]:
+        """The number of the row of each GEMM, by its two signatures."""
+        places = self._results.select("offset", "length").iter_rows()
+        text = self._file.text
+        lines = (text[offset : offset + length] for offset, length in places)
+        return {b",".join(line.split(b",", 2)[:2]): row for row, line in enumerate(lines)}
 
     @cached_property
     def _by_size(self) -> dict[tuple[Any, ...], Line]:
@@ -142,6 +148,28 @@ class Tuned:
         for row in rows:
             found.setdefault(_size(Gemm.from_row(row)), self._file.line(row))
         return found
+
+
+class Wildcards:
+    """The rows of a results file with wildcards.
+
+    Parameters
+    ----------
+    file
+        The results file.
+    """
+
+    def __init__(self, file: TunableFile) -> None:
+        outline = file.outline
+        rows = outline.filter((outline["kind"] == "result") & outline["has_wildcards"])
+        self._lines = [(_pattern(line.key[1]), line) for line in file.lines_of(rows)]
+
+    def matching(self, key: Key) -> Line | None:
+        """Return the first row that matches a GEMM."""
+        for pattern, line in self._lines:
+            if line.key[0] == key[0] and pattern.fullmatch(key[1]):
+                return line
+        return None
 
 
 class ProductRow(Row):
@@ -167,7 +195,7 @@ class CoverageRow(Row):
     solution: str | None
     time_ns: float | None
     flops: int | None
-    """Null with wildcards."""
+    """Null with wildcards, or beyond 63 bits."""
     share_of_flops: float | None
 
 
@@ -231,23 +259,55 @@ def coverage(untuned: Iterable[Source] | Source, results: Source) -> Coverage:
     """
     import polars as pl
 
-    tuned = Tuned(results)
-    price = _price(read_all(untuned))
-    total = sum(price.values())
-    rows = [
-        (*key, match.kind, line and line.solution, line and line.time_ns, flops or None, None)
-        for key, flops in price.items()
-        for match in [tuned.row_for(key)]
-        for line in [match.line]
-    ]
-    frame = pl.DataFrame(rows, schema=frame_schema(CoverageRow), orient="row")
-    shares = frame.with_columns(share_of_flops=pl.col("flops") / (total or 1))
-    order = [pl.col("match") == "tuned", pl.col("flops"), "operator", "parameters"]
-    return Coverage(shares.sort(order, descending=[False, True, False, False], nulls_last=True))
+    recorded, file = read_all(untuned), read(results)
+    texts = [*(each.text for each in recorded), file.text]
+    rows = outline_of(texts, place=True).drop_nulls("gemm")
+    is_result = (pl.col("file") == len(recorded)) & (pl.col("kind") == "result")
+    tuned = rows.filter(is_result).unique("gemm", keep="first", maintain_order=True)
+    gemms = rows.filter(pl.col("file") < len(recorded)).unique("gemm", keep="first")
+    gemms = gemms.select("gemm", "file", "offset", "length", "flops", "place")
+    columns = ("file", "offset", "length", "solution", "time_ns")
+    found = gemms.join(tuned.select("gemm", *columns), on="gemm", how="left", suffix="_tuned")
+    frame = pl.concat([_tuned_rows(texts, found), _other_rows(texts, found, Wildcards(file))])
+    flops = pl.col("flops").replace(0, None)
+    total = sum(frame["flops"].drop_nulls().to_list())
+    shares = frame.with_columns(flops, share_of_flops=flops / (total or 1))
+    order = [pl.col("match") == "tuned", pl.col("flops"), "place"]
+    ordered = shares.sort(order, descending=[False, True, False], nulls_last=True)
+    return Coverage(ordered.drop("place").cast(frame_schema(CoverageRow)))
 
 
-def _price(files: Iterable[TunableFile]) -> dict[Key, int]:
-    return {key: flops for file in files for key, flops in costs(file).items()}
+def _tuned_rows(texts: list[bytes], rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the GEMMs with a row of their own."""
+    import polars as pl
+
+    found = rows.drop_nulls("solution")
+    columns = (pl.col(f"{name}_tuned").alias(name) for name in ("file", "offset", "length"))
+    names = names_at(texts, found.select(*columns, "solution"))
+    return _with_match(names, pl.repeat("tuned", found.height, eager=True), found)
+
+
+def _other_rows(texts: list[bytes], rows: pl.DataFrame, wildcards: Wildcards) -> pl.DataFrame:
+    """Return the other GEMMs, with the row with wildcards that matches, if any."""
+    import polars as pl
+
+    found = rows.filter(pl.col("solution").is_null())
+    names = names_at(texts, found)
+    lines = [wildcards.matching(key) for key in names.select(names.columns[:2]).iter_rows()]
+    matches = ["wildcard" if line else "missing" for line in lines]
+    solutions = [line and line.solution for line in lines]
+    times = [line and line.time_ns for line in lines]
+    return _with_match(
+        names.with_columns(pl.Series("solution", solutions, dtype=pl.String)),
+        pl.Series(matches, dtype=pl.String),
+        found.with_columns(pl.Series("time_ns", times, dtype=pl.Float64)),
+    )
+
+
+def _with_match(names: pl.DataFrame, match: pl.Series, rows: pl.DataFrame) -> pl.DataFrame:
+    operator, parameters, solution = names
+    columns = (operator, parameters, match.alias("match"), solution)
+    return rows.select(*columns, "time_ns", "flops", "place")
 
 
 def _pattern(parameters: str) -> re.Pattern[str]:

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from math import exp, log
 from typing import TYPE_CHECKING, Literal
 
+from longpole.bench.tunableop.parts import names_at, outline_of
 from longpole.bench.tunableop.records import Line, Source, read
 from longpole.data import Row
 from longpole.frames import frame_schema
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import polars as pl
 
     from longpole.bench.tunableop.signature import Key
@@ -80,14 +83,35 @@ def diff(before: Source, after: Source) -> pl.DataFrame:
     """
     import polars as pl
 
-    old, new = loaded(before), loaded(after)
-    rows = [
-        (change, *key, *_side(old.get(key)), *_side(new.get(key)), None)
-        for key in sorted(old.keys() | new.keys())
-        if (change := _change(old.get(key), new.get(key)))
-    ]
-    frame = pl.DataFrame(rows, schema=frame_schema(DiffRow), orient="row")
-    return frame.with_columns(ratio=pl.col("time_ns_after") / pl.col("time_ns_before"))
+    texts, old, new = _outlines(before, after)
+    pairs = old.join(new, on="gemm", how="full", coalesce=True, suffix="_after")
+    is_same = pl.col("solution") == pl.col("solution_after")
+    change = (
+        pl.when(pl.col("solution").is_null())
+        .then(pl.lit("added"))
+        .when(pl.col("solution_after").is_null())
+        .then(pl.lit("removed"))
+        .when(~is_same)
+        .then(pl.lit("solution"))
+        .when(pl.col("time_ns").ne_missing(pl.col("time_ns_after")))
+        .then(pl.lit("time"))
+    )
+    differing = (
+        pairs.with_columns(change=change)
+        .drop_nulls("change")
+        .sort(pl.min_horizontal("place", "place_after"))
+    )
+    names = [names_at(texts, _side(differing, suffix)) for suffix in ("", "_after")]
+    frame = pl.DataFrame(
+        [
+            differing["change"],
+            *(names[0][name].fill_null(names[1][name]) for name in ("operator", "parameters")),
+            *_outcome(differing, "", names[0], "before"),
+            *_outcome(differing, "_after", names[1], "after"),
+        ]
+    )
+    rows = frame.with_columns(ratio=pl.col("time_ns_after") / pl.col("time_ns_before"))
+    return rows.cast(frame_schema(DiffRow))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,37 +158,50 @@ def speedup(tuned: Source, baseline: Source) -> Speedup:
     """
     import polars as pl
 
-    after, before = loaded(tuned), loaded(baseline)
-    pairs = {
-        key: (line, before[key])
-        for key, line in after.items()
-        if line.time_ns and key in before and before[key].time_ns
-    }
-    rows = [
-        (*key, line.solution, line.time_ns, base.time_ns, None, None)
-        for key, (line, base) in pairs.items()
-    ]
-    frame = pl.DataFrame(rows, schema=frame_schema(SpeedupRow), orient="row")
-    gains = frame.with_columns(
-        speedup=pl.col("baseline_ns") / pl.col("time_ns"),
-        gain_ns=pl.col("baseline_ns") - pl.col("time_ns"),
+    texts, base, after = _outlines(baseline, tuned)
+    pairs = (
+        after.join(base, on="gemm", suffix="_base")
+        .drop_nulls(["time_ns", "time_ns_base"])
+        .with_columns(
+            speedup=pl.col("time_ns_base") / pl.col("time_ns"),
+            gain_ns=pl.col("time_ns_base") - pl.col("time_ns"),
+        )
+        .sort("gain_ns", "place", descending=[True, False])
+    )
+    rows = pairs.select(
+        "time_ns", pl.col("time_ns_base").alias("baseline_ns"), "speedup", "gain_ns"
     )
     return Speedup(
-        gains.sort("gain_ns", "operator", "parameters", descending=[True, False, False]),
-        len(after) - len(pairs),
-        sum(base.family != "default" for _, base in pairs.values()),
+        names_at(texts, pairs).hstack(rows),
+        after.height - pairs.height,
+        int((pairs["family_base"] != "default").sum()),
     )
 
 
-def _change(
-    old: Line | None, new: Line | None
-) -> Literal["added", "removed", "solution", "time"] | None:
-    if old is None or new is None:
-        return "added" if old is None else "removed"
-    if old.solution != new.solution:
-        return "solution"
-    return "time" if old.time_ns != new.time_ns else None
+def _outlines(first: Source, second: Source) -> tuple[list[bytes], pl.DataFrame, pl.DataFrame]:
+    """Return the texts of two files, and the row that torch uses for each GEMM of them."""
+    import polars as pl
+
+    texts = [read(source).text for source in (first, second)]
+    columns = ("line", "offset", "length", "solution", "family", "time_ns", "place")
+    results = (
+        outline_of(texts, place=True)
+        .filter(pl.col("kind") == "result")
+        .select("file", "gemm", *columns)
+        .unique(["file", "gemm"], keep="first", maintain_order=True)
+    )
+    return texts, results.filter(pl.col("file") == 0), results.filter(pl.col("file") == 1)
 
 
-def _side(line: Line | None) -> tuple[int | None, str | None, float | None]:
-    return (None, None, None) if line is None else (line.line, line.solution, line.time_ns)
+def _side(rows: pl.DataFrame, suffix: str) -> pl.DataFrame:
+    """Return the columns of one side under the names of an outline."""
+    columns = ("file", "offset", "length", "solution")
+    return rows.select(rows[name + suffix].alias(name) for name in columns)
+
+
+def _outcome(
+    rows: pl.DataFrame, suffix: str, names: pl.DataFrame, side: str
+) -> Iterator[pl.Series]:
+    yield rows["line" + suffix].alias(f"line_{side}")
+    yield names["solution"].alias(f"solution_{side}")
+    yield rows["time_ns" + suffix].alias(f"time_ns_{side}")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import sys
+from io import BytesIO
+from typing import TYPE_CHECKING, Final
 
-from longpole.bench.tunableop.records import Source, TunableFile, key_of, read
+from longpole.bench.tunableop.parts import width
+from longpole.bench.tunableop.records import Source, TunableFile, read
 from longpole.errors import ResultsError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from longpole.bench.tunableop.signature import Key
 
@@ -16,6 +19,8 @@ __all__ = ["DEFAULT", "pin", "select", "unpin"]
 
 DEFAULT: Final = "Default"
 """The solution that torch chooses without tuning."""
+
+_BLAS_LOG: Final = "BLAS_PARAMS: - {"
 
 
 def pin(source: Source, keys: Collection[Key], solution: str = DEFAULT) -> TunableFile:
@@ -45,14 +50,12 @@ def pin(source: Source, keys: Collection[Key], solution: str = DEFAULT) -> Tunab
     b'GemmTunableOp_float_NN,nn_1_2_3,Default\n'
     """
     _check_name(solution)
-    file, wanted = read(source), set(keys)
-    _refuse_missing(file, wanted)
 
-    def pinned(row: dict[str, Any]) -> bytes:
-        fields = [row["operator"], row["parameters"], solution, row["blas_parameters"]]
-        return ",".join(field for field in fields if field).encode()
+    def pinned(row: str) -> str:
+        signatures = ",".join(row.split(",", 2)[:2])
+        return ",".join(filter(None, (signatures, solution, _blas_log(row))))
 
-    return _rewritten(file, wanted, pinned)
+    return _rewritten(read(source), set(keys), pinned)
 
 
 def unpin(source: Source, keys: Collection[Key]) -> TunableFile:
@@ -69,9 +72,7 @@ def unpin(source: Source, keys: Collection[Key]) -> TunableFile:
     >>> unpin(file, [("GemmTunableOp_float_NN", "nn_1_2_3")]).text
     b''
     """
-    file, wanted = read(source), set(keys)
-    _refuse_missing(file, wanted)
-    return _rewritten(file, wanted, lambda _: None)
+    return _rewritten(read(source), set(keys), None)
 
 
 def select(
@@ -103,30 +104,45 @@ def select(
     except re.error as error:
         message = f"invalid regular expression: {error}"
         raise ValueError(message) from error
-    rows = read(source).results.iter_rows(named=True)
-    found = (
-        (row["operator"], row["parameters"])
-        for row in rows
-        if all(pattern.search(row[name]) for name, pattern in patterns.items())
-    )
-    return list(dict.fromkeys(found))
+    found: dict[Key, None] = {}
+    for part in read(source).parts(patterns.keys() | {"operator", "parameters"}):
+        for row in part.filter(part["kind"] == "result").iter_rows(named=True):
+            if all(pattern.search(row[name]) for name, pattern in patterns.items()):
+                found.setdefault((sys.intern(row["operator"]), row["parameters"]))
+    return list(found)
 
 
-def _rewritten(file: TunableFile, keys: set[Key], change: Any) -> TunableFile:
-    """Replace the results of `keys` by the result of `change`; None removes the line."""
-    pieces = []
-    for row in file.rows():
-        whole = file.piece(row)
-        if row["kind"] == "result" and key_of(row) in keys:
-            bare = file.bytes_of(row)
-            changed = change(row)
-            whole = b"" if changed is None else changed + whole[len(bare) :]
-        pieces.append(whole)
-    return TunableFile(b"".join(pieces), file.path)
+def _rewritten(
+    file: TunableFile, keys: set[Key], change: Callable[[str], str] | None
+) -> TunableFile:
+    """Replace the results of `keys` by what `change` makes of their text, or remove them."""
+    kept, end = BytesIO(), 0
+    seen: set[Key] = set()
+    rows = file.outline.filter(file.outline["kind"] == "result")
+    for offset, length, ending in rows.select("offset", "length", "ending").iter_rows():
+        row = file.text[offset : offset + length].decode()
+        operator, parameters, _ = row.split(",", 2)
+        key = (operator, parameters)
+        if key not in keys:
+            continue
+        seen.add(key)
+        kept.write(file.text[end:offset])
+        end = offset + length
+        if change is None:
+            end += width(ending)
+        else:
+            kept.write(change(row).encode())
+    _refuse_missing(file, keys - seen)
+    kept.write(file.text[end:])
+    return TunableFile(kept.getvalue(), file.path)
 
 
-def _refuse_missing(file: TunableFile, keys: set[Key]) -> None:
-    missing = keys - {line.key for line in file.lines if line.solution is not None}
+def _blas_log(row: str) -> str:
+    """Return the field that `BLAS_LOG` appends, or an empty text."""
+    return "".join(row.partition(_BLAS_LOG)[1:])
+
+
+def _refuse_missing(file: TunableFile, missing: set[Key]) -> None:
     if missing:
         message = f"{file.name} has no result for {','.join(min(missing))}"
         raise ResultsError(message)

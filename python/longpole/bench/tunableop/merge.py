@@ -6,23 +6,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, overload
 
+from longpole.bench.tunableop.parts import outline_of, spans
 from longpole.bench.tunableop.records import (
+    OUTCOME,
     Line,
     Source,
     TunableFile,
     Validators,
+    blocks_of,
     check_rows,
     in_order,
+    others_of,
     read_all,
     render_validators,
+    validators_of,
 )
 from longpole.errors import ResultsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     import polars as pl
 
@@ -32,7 +37,6 @@ __all__ = ["Conflict", "Merged", "Policy", "merge", "merge_by_validators", "rend
 
 Policy: TypeAlias = Literal["fastest", "first", "error"]
 
-_ROWS_AT_A_TIME: Final = 10_000
 _CONFLICTS_AT_A_TIME: Final = 1_000
 _POLICIES: Final = ("fastest", "first", "error")
 
@@ -92,7 +96,7 @@ class Conflicts(Sequence[Conflict]):
             return [self[at] for at in range(*place.indices(len(self)))]
         at = range(len(self))[place]
         rows = self._rows.slice(self._begins[at], self._lengths[at])
-        return self._of(rows, [rows.height])[0]
+        return next(self._of(rows, [rows.height]))
 
     def __iter__(self) -> Iterator[Conflict]:
         """Make all of them, some at a time."""
@@ -104,22 +108,16 @@ class Conflicts(Sequence[Conflict]):
     def _begins(self) -> list[int]:
         return [0, *accumulate(self._lengths)]
 
-    def _of(self, rows: pl.DataFrame, lengths: Iterable[int]) -> list[Conflict]:
+    def _of(self, rows: pl.DataFrame, lengths: Iterable[int]) -> Iterator[Conflict]:
         """Make conflicts of rows, that many for each."""
-        spans = list(rows.select("file", "offset").iter_rows())
-        lines = {
-            number: self._lines_at(number, [at for of, at in spans if of == number])
-            for number in {number for number, _ in spans}
-        }
-        found = iter([Found(self._files[number], lines[number][at]) for number, at in spans])
-        parts = [tuple(islice(found, length)) for length in lengths]
-        return [Conflict(part[0].line.key, part) for part in parts]
+        found = self._found(rows)
+        for length in lengths:
+            part = tuple(islice(found, length))
+            yield Conflict(part[0].line.key, part)
 
-    def _lines_at(self, number: int, offsets: list[int]) -> dict[int, Line]:
-        """Return the lines of a file at some places, by place."""
-        pieces = self._files[number].outline.pieces
-        rows = pieces.filter(pieces["offset"].is_in(offsets))
-        return dict(zip(rows["offset"], self._files[number].lines_of(rows), strict=True))
+    def _found(self, rows: pl.DataFrame) -> Iterator[Found]:
+        for number, *row in rows.select("file", *OUTCOME).iter_rows():
+            yield Found(self._files[number], self._files[number].line_at(*row))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,12 +193,16 @@ def merge_by_validators(
         raise ValueError(message)
     files = read_all(sources)
     check_rows(files)
+    outline = outline_of([file.text for file in files], place=True)
     groups: dict[Validators, list[pl.DataFrame]] = {}
     others: dict[Validators, dict[bytes, None]] = {}
     for number, file in enumerate(files):
-        for validators, rows in _parts(file):
-            groups.setdefault(validators, []).append(_numbered(rows, number))
-            others.setdefault(validators, {}).update(dict.fromkeys(file.others))
+        of_file = outline.filter(outline["file"] == number)
+        other_lines = dict.fromkeys(others_of(file.text, of_file))
+        for validators, rows in _parts(file.text, of_file, other_lines):
+            groups.setdefault(validators, []).append(rows)
+            others.setdefault(validators, {}).update(other_lines)
+    del outline
     parts = sorted(groups) or [()]
     return [
         _merge_rows(
@@ -218,19 +220,15 @@ def render_results(
     return render_validators(validators) + b"".join(line + b"\n" for line in lines)
 
 
-def _parts(file: TunableFile) -> Iterator[tuple[Validators, pl.DataFrame]]:
+def _parts(
+    text: bytes, outline: pl.DataFrame, others: Collection[bytes]
+) -> Iterator[tuple[Validators, pl.DataFrame]]:
     """Return the rows by their validators; a file without rows may have validators or lines."""
-    yield from file.result_blocks
-    if not file.result_blocks and (file.validators or file.others):
-        yield in_order(file.validators), file.outline.pieces.clear()
-
-
-def _numbered(rows: pl.DataFrame, number: int) -> pl.DataFrame:
-    """Keep what decides between rows of an outline, and add the number of their file."""
-    import polars as pl
-
-    columns = ("offset", "length", "operator", "parameters", "solution", "time_ns", "rest")
-    return rows.select(*columns, pl.lit(number, pl.UInt32).alias("file"))
+    blocks = blocks_of(text, outline)
+    yield from blocks
+    validators = {} if blocks else dict(validators_of(text, outline))
+    if not blocks and (validators or others):
+        yield in_order(validators), outline.clear()
 
 
 def _merge_rows(
@@ -246,8 +244,7 @@ def _merge_rows(
     if not parts:
         return Merged(TunableFile(b""), validators, 0)
     rows = _in_order_of_choice(pl.concat(parts), policy)
-    is_first = _changes("operator") | _changes("parameters")
-    rows = rows.with_columns(is_first=is_first, gemm=is_first.cum_sum())
+    rows = rows.with_columns(is_first=_changes("gemm"))
     disagreeing = rows.filter(~pl.col("is_first") & _changes("solution"))["gemm"].unique()
     conflicts = Conflicts(files, rows.join(disagreeing.to_frame(), on="gemm", how="semi"))
     if conflicts and policy == "error":
@@ -260,12 +257,13 @@ def _merge_rows(
 
 
 def _in_order_of_choice(rows: pl.DataFrame, policy: Policy) -> pl.DataFrame:
-    """Sort rows by their GEMM, the row to choose first; see `Line.rank`."""
-    key = ["operator", "parameters"]
+    """Sort rows by their GEMM, the row to choose first."""
+    import polars as pl
+
     if policy == "first":
-        return rows.sort(key, maintain_order=True)
-    rank = ["time_ns", "solution", "rest"]
-    return rows.sort([*key, *rank], nulls_last=True, maintain_order=True)
+        first_place = pl.col("place").min().over("gemm")
+        return rows.sort(first_place, maintain_order=True)
+    return rows.sort("place")
 
 
 def _changes(column: str) -> pl.Expr:
@@ -282,17 +280,11 @@ def _rendered(
     others: Iterable[bytes],
 ) -> bytes:
     """Return validators, the chosen rows, and other lines in their order."""
-    texts = [memoryview(file.text) for file in files]
     written = BytesIO()
     written.write(render_validators(validators))
-    for rows in chosen.iter_slices(_ROWS_AT_A_TIME):
-        spans = zip(*(rows[name].to_list() for name in rows.columns), strict=True)
-        written.writelines(
-            part
-            for number, offset, length in spans
-            for part in (texts[number][offset : offset + length], b"\n")
-        )
-    written.writelines(line + b"\n" for line in others)
+    for line in chain(spans([file.text for file in files], chosen), others):
+        written.write(line)
+        written.write(b"\n")
     return written.getvalue()
 
 

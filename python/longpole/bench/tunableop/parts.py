@@ -1,50 +1,45 @@
-"""The pieces of a TunableOp file, read a part of the file at a time.
+"""The rows of TunableOp files in columns: all columns a part at a time, or the few that decide.
 
 A file of a shared tuning database has hundreds of thousands of rows. All columns of all rows take
-about ten times the file, so what needs few columns reads a part, keeps those, and goes on.
+about ten times the file. What needs few columns uses the outline, in which GEMMs and solutions are
+numbers, and reads the names of the rows that it shows from the text.
 """
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Sequence
 
     import polars as pl
 
-__all__ = ["Outline", "frames_of", "outline_of"]
+__all__ = ["frames_of", "named", "names_at", "outline_of", "spans", "width"]
 
-_PART_BYTES: Final = 4 << 20
+_PART_BYTES: Final = 1 << 20
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-
-_NUMBER: Final = re.compile(
-    rb"\s*([+-]?(?:\d+\.?\d*(?:e[+-]?\d+)?|\.\d+(?:e[+-]?\d+)?|inf|nan))", re.IGNORECASE
-)
-
+_ROWS_AT_A_TIME: Final = 10_000
 _ENDINGS: Final = {"lf": 1, "crlf": 2, "nothing": 0}
+_NAMES: Final = ("operator", "parameters", "solution")
 
 
-class Outline(NamedTuple):
-    """What tells rows apart and decides between them."""
+def frames_of(text: bytes, columns: Collection[str] | None = None) -> Iterator[pl.DataFrame]:
+    """Read a file part by part; together the frames are `TunableFile.pieces`.
 
-    pieces: pl.DataFrame
-    """`kind`, `line`, `offset`, `length` (without the line end), `ending`, `operator`,
-    `parameters`, `solution`, `family`, `time_ns`, and `rest`: the row after its solution."""
-    validators: list[tuple[str, str]]
-    """Key and value of each validator, in the order of the file."""
-
-
-def frames_of(text: bytes) -> Iterator[pl.DataFrame]:
-    """Read a file part by part; together the frames are `TunableFile.pieces`."""
+    Parameters
+    ----------
+    text
+        The file.
+    columns
+        The texts and sizes to read; all by default. Places, kinds and times are always read.
+    """
     import polars as pl
 
     begin, n_lines = 0, 0
     while begin < len(text) or not begin:
         end = _end_of_part(text, begin)
         part = text[begin:end]
-        frame = _frame(part)
+        frame = _frame(part, columns)
         yield frame.with_columns(pl.col("offset") + begin, pl.col("line") + n_lines)
         n_lines += part.count(b"\n")
         begin = end
@@ -52,16 +47,56 @@ def frames_of(text: bytes) -> Iterator[pl.DataFrame]:
             return
 
 
-def outline_of(text: bytes) -> Outline:
-    """Read the few columns that decide between rows."""
+def outline_of(texts: Sequence[bytes], *, place: bool = False) -> pl.DataFrame:
+    """Read the columns that decide between the pieces of files, in the order of the files.
+
+    The columns are `file`, `line`, `offset`, `length` (without the line end), `ending`, `kind`,
+    `family`, `time_ns`, `flops` (null with wildcards, or beyond 63 bits), `has_wildcards`, and the
+    numbers `gemm` and `solution`, which are equal for equal names. With `place`, it is the order of
+    the rows by their signatures and, for one GEMM, as `Line.rank` has them.
+    """
     import polars as pl
 
-    narrow: list[pl.DataFrame] = []
-    validators: list[tuple[str, str]] = []
-    for frame in frames_of(text):
-        validators += frame.filter(pl.col("kind") == "validator").select("key", "value").iter_rows()
-        narrow.append(_with_raw_rest(_narrow(frame), text))
-    return Outline(pl.concat(narrow), validators)
+    from longpole._core import outline_tunable
+
+    return pl.DataFrame(outline_tunable(texts, place=place))
+
+
+def width(ending: str) -> int:
+    """Return the number of bytes of a line end."""
+    return _ENDINGS[ending]
+
+
+def spans(texts: Sequence[bytes], rows: pl.DataFrame) -> Iterator[bytes]:
+    """Yield the text of each row of an outline, without its line end."""
+    for some in rows.select("file", "offset", "length").iter_slices(_ROWS_AT_A_TIME):
+        for number, offset, length in zip(*(column.to_list() for column in some), strict=True):
+            yield texts[number][offset : offset + length]
+
+
+def names_at(texts: Sequence[bytes], rows: pl.DataFrame) -> pl.DataFrame:
+    """Return `operator`, `parameters` and `solution` of rows of an outline, null for null rows."""
+    import polars as pl
+
+    schema = dict.fromkeys(_NAMES, pl.String)
+    parts = [pl.DataFrame(schema=schema)]
+    columns = ("file", "offset", "length", "solution")
+    for some in rows.select(columns).iter_slices(_ROWS_AT_A_TIME):
+        found: list[Sequence[str | None]] = []
+        for number, offset, length, solution in some.iter_rows():
+            if offset is None:
+                found.append((None, None, None))
+                continue
+            names = texts[number][offset : offset + length].decode().split(",", 3)
+            found.append((*names[:2], None if solution is None else names[2]))
+        columns_of = zip(*found, strict=True)
+        parts.append(pl.DataFrame(dict(zip(_NAMES, columns_of, strict=True)), schema=schema))
+    return pl.concat(parts)
+
+
+def named(texts: Sequence[bytes], rows: pl.DataFrame) -> pl.DataFrame:
+    """Replace the numbers of an outline by names."""
+    return rows.drop("gemm", "solution").with_columns(names_at(texts, rows))
 
 
 def _end_of_part(text: bytes, begin: int) -> int:
@@ -76,93 +111,12 @@ def _end_of_part(text: bytes, begin: int) -> int:
             return end
 
 
-def _frame(text: bytes) -> pl.DataFrame:
-    """Read a text: a row for each piece, with the columns of `GemmRow`."""
+def _frame(text: bytes, columns: Collection[str] | None) -> pl.DataFrame:
+    """Read a text: a row for each piece, with columns of `GemmRow`."""
     import polars as pl
 
     from longpole._core import read_tunable
 
-    columns = pl.DataFrame(read_tunable(text))
-    texts = columns.with_columns(pl.selectors.categorical().cast(pl.String))
-    values = texts.with_columns(pl.col("value").str.split(",").list.first())
-    return _with_lenient(values, text).with_columns(matmul_m="n", matmul_n="m")
-
-
-def _with_lenient(pieces: pl.DataFrame, text: bytes) -> pl.DataFrame:
-    """Read rows again that only torch's lenient parser understands.
-
-    torch reads the first four fields of a row and ignores the others. Of the fourth it reads the
-    number with which it begins.
-    """
-    import polars as pl
-
-    from longpole._core import read_tunable
-
-    unknown = pieces.filter(pl.col("reason").is_in(["too_many_fields", "time"]))
-    spans = unknown.select("offset", "n_bytes", "ending").iter_rows()
-    fields = [_without_end(text, *span).split(b",") for span in spans]
-    plain = [b",".join([*each[:3], _leading_number(each[3])]) for each in fields if each[3:]]
-    if not plain or len(plain) != len(fields):
-        return pieces
-    again = pl.DataFrame(read_tunable(b"\n".join(plain)))
-    if again.height != unknown.height:
-        return pieces
-    places = ["line", "offset", "n_bytes", "ending"]
-    times = [each[3].decode(errors="replace") for each in fields]
-    rows = (
-        again.with_columns(pl.selectors.categorical().cast(pl.String))
-        .with_columns(pl.Series("time", times))
-        .with_columns(unknown[places])
-        .filter(pl.col("kind") == "result")
-    )
-    others = pieces.filter(~pl.col("offset").is_in(rows["offset"].to_list()))
-    return pl.concat([others, rows.select(pieces.columns)]).sort("offset")
-
-
-def _without_end(text: bytes, offset: int, n_bytes: int, ending: str) -> bytes:
-    return text[offset : offset + n_bytes - _ENDINGS[ending]]
-
-
-def _leading_number(field: bytes) -> bytes:
-    """Return the number that a field begins with, as `atof` of C reads it, or 0."""
-    found = _NUMBER.match(field)
-    return found[1] if found else b"0"
-
-
-def _narrow(frame: pl.DataFrame) -> pl.DataFrame:
-    """Keep the columns of an outline."""
-    import polars as pl
-
-    kinds = pl.Enum(["validator", "result", "untuned", "blank", "byte_order_mark", "unknown"])
-    families = pl.Enum(["default", "null", "rocblas", "hipblaslt", "cublaslt", "index", "other"])
-    end_bytes = pl.col("ending").replace_strict(_ENDINGS, return_dtype=pl.Int64)
-    written = pl.concat_str("time", "blas_parameters", separator=",", ignore_nulls=True)
-    return frame.select(
-        pl.col("kind").cast(kinds),
-        pl.col("line").cast(pl.UInt32),
-        pl.col("offset"),
-        (pl.col("n_bytes") - end_bytes).cast(pl.UInt32).alias("length"),
-        pl.col("ending").cast(pl.Enum(list(_ENDINGS))),
-        *("operator", "parameters", "solution"),
-        pl.col("family").cast(families),
-        "time_ns",
-        written.alias("rest"),
-    )
-
-
-def _with_raw_rest(narrow: pl.DataFrame, text: bytes) -> pl.DataFrame:
-    """Replace the rest of the few rows whose columns do not have all of their text."""
-    import polars as pl
-
-    known = pl.sum_horizontal(
-        pl.col(name).str.len_bytes() for name in ("operator", "parameters", "solution", "rest")
-    )
-    n_commas = pl.when(pl.col("rest") == "").then(2).otherwise(3)
-    is_whole = known.cast(pl.Int64) + n_commas == pl.col("length")
-    rows = narrow.with_row_index("row").filter((pl.col("kind") == "result") & ~is_whole)
-    if not rows.height:
-        return narrow
-    spans = rows.select("offset", "length").iter_rows()
-    raw = [text[at : at + length].split(b",", 3)[-1].decode("latin-1") for at, length in spans]
-    rest = narrow["rest"].scatter(rows["row"].to_list(), raw)
-    return narrow.with_columns(rest=rest)
+    frame = pl.DataFrame(read_tunable(text, None if columns is None else set(columns)))
+    texts = frame.with_columns(pl.selectors.categorical().cast(pl.String))
+    return texts if columns is not None else texts.with_columns(matmul_m="n", matmul_n="m")

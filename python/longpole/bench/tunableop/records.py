@@ -8,30 +8,35 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-from longpole.bench.tunableop.parts import Outline, frames_of, outline_of
+from longpole.bench.tunableop.parts import frames_of, outline_of
 from longpole.data import Row
 from longpole.errors import ResultsError
 from longpole.files import new_file
 from longpole.opening import read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     import polars as pl
 
     from longpole.bench.tunableop.signature import Key
 
 __all__ = [
+    "OUTCOME",
     "Block",
     "GemmRow",
     "Line",
     "Source",
     "TunableFile",
     "Validators",
+    "blocks_of",
     "check_rows",
+    "in_order",
+    "others_of",
     "read",
     "read_all",
     "require_rows",
+    "validators_of",
 ]
 
 Validators: TypeAlias = tuple[tuple[str, str], ...]
@@ -39,6 +44,9 @@ Validators: TypeAlias = tuple[tuple[str, str], ...]
 
 FAMILIES: Final = frozenset({"default", "rocblas", "hipblaslt", "cublaslt"})
 """Libraries whose solutions torch knows."""
+
+OUTCOME: Final = ("line", "solution", "family", "time_ns", "offset", "length")
+"""Columns of the outline that a line is made of."""
 
 # The validator that torch checks first.
 _FIRST_VALIDATOR: Final = "PT_VERSION"
@@ -167,18 +175,18 @@ class TunableFile:
 
         return pl.concat(self.parts())
 
-    def parts(self) -> Iterator[pl.DataFrame]:
-        """Read the pieces again, a part of the file at a time."""
-        return frames_of(self.text)
+    def parts(self, columns: Collection[str] | None = None) -> Iterator[pl.DataFrame]:
+        """Read the pieces again, a part of the file at a time, with some columns or all."""
+        return frames_of(self.text, columns)
 
     @cached_property
-    def outline(self) -> Outline:
+    def outline(self) -> pl.DataFrame:
         """The columns that decide between rows, in a fraction of the memory."""
-        return outline_of(self.text)
+        return outline_of([self.text])
 
     def count(self, kind: str) -> int:
         """Return the number of pieces of a kind."""
-        return int((self.outline.pieces["kind"] == kind).sum())
+        return int((self.outline["kind"] == kind).sum())
 
     @cached_property
     def results(self) -> pl.DataFrame:
@@ -193,12 +201,12 @@ class TunableFile:
     @cached_property
     def validators(self) -> dict[str, str]:
         """Validators of the file. Of a repeated key, torch uses the last value."""
-        return dict(self.outline.validators)
+        return dict(validators_of(self.text, self.outline))
 
     @cached_property
     def lines(self) -> list[Line]:
         """The results and the untuned GEMMs, in file order."""
-        return self.lines_of(self._of_kinds("result", "untuned"))
+        return self.lines_of(_of_kinds(self.outline, "result", "untuned"))
 
     @cached_property
     def blocks(self) -> list[Block]:
@@ -210,53 +218,26 @@ class TunableFile:
         results.
         """
         return [
-            Block(validators, self.lines_of(results)) for validators, results in self.result_blocks
+            Block(validators, self.lines_of(results))
+            for validators, results in blocks_of(self.text, self.outline)
         ]
-
-    @cached_property
-    def result_blocks(self) -> list[tuple[Validators, pl.DataFrame]]:
-        """The validators of each block, and its results as rows of the outline."""
-        rows, found = self._of_kinds("validator", "result"), iter(self.outline.validators)
-        blocks: list[tuple[dict[str, str], int]] = [({}, 0)]
-        for length, kind in rows["kind"].rle().struct.unnest().iter_rows():
-            given, n_results = blocks[-1]
-            if kind == "result":
-                blocks[-1] = given, n_results + length
-                continue
-            validators = dict(islice(found, length))
-            if n_results and not given.keys().isdisjoint(validators):
-                blocks.append(({}, 0))
-            blocks[-1][0].update(validators)
-        last, n_results = blocks[-1]
-        if not n_results and (len(blocks) == 1 or last.items() <= blocks[-2][0].items()):
-            blocks.pop()
-        results, ends = self._of_kinds("result"), accumulate(n for _, n in blocks)
-        return [
-            (in_order(validators), results.slice(end - n_results, n_results))
-            for (validators, n_results), end in zip(blocks, ends, strict=True)
-        ]
-
-    def _of_kinds(self, *kinds: str) -> pl.DataFrame:
-        import polars as pl
-
-        return self.outline.pieces.filter(pl.col("kind").is_in(kinds))
 
     @property
     def others(self) -> list[bytes]:
         """Return the lines other than validators and results: unparsed ones and untuned GEMMs."""
-        spans = self._of_kinds("unknown", "untuned").select("offset", "length").iter_rows()
-        return [self.text[offset : offset + length] for offset, length in spans]
+        return others_of(self.text, self.outline)
 
     def lines_of(self, rows: pl.DataFrame) -> list[Line]:
         """Return rows of the outline as lines."""
-        outcome = ("solution", "family", "time_ns")
-        columns = ("offset", "length", "line", "operator", "parameters", *outcome)
-        return [
-            Line(line, (operator, parameters), solution, family, time_ns, self.text[at : at + size])
-            for at, size, line, operator, parameters, solution, family, time_ns in rows.select(
-                columns
-            ).iter_rows()
-        ]
+        return [self.line_at(*row) for row in rows.select(OUTCOME).iter_rows()]
+
+    def line_at(self, *outcome: Any) -> Line:
+        """Return a row of the outline, given its columns `OUTCOME`, as a line."""
+        line, solution, family, time_ns, offset, length = outcome
+        text = self.text[offset : offset + length]
+        operator, parameters, *rest = text.decode().split(",", 3)
+        name = None if solution is None else rest[0]
+        return Line(line, (operator, parameters), name, family, time_ns, text)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield the pieces."""
@@ -361,9 +342,8 @@ def check_rows(files: Sequence[TunableFile]) -> None:
     ResultsError
         A file has only other text.
     """
-    unread = ["unknown", "blank", "byte_order_mark"]
     for file in files:
-        if file.text and file.outline.pieces["kind"].is_in(unread).all():
+        if file.text and not _holds(file, "validator", "result", "untuned"):
             raise ResultsError(_no_rows(file))
 
 
@@ -376,13 +356,60 @@ def require_rows(files: Sequence[TunableFile]) -> None:
         No file has a row, or `check_rows` raises.
     """
     check_rows(files)
-    if not any(file.count("result") or file.count("untuned") for file in files):
+    if not any(_holds(file, "result", "untuned") for file in files):
         message = (
             f"{', '.join(file.name for file in files)}: no TunableOp rows\n"
             "hint: torch writes a file without rows if no GEMM ran while TunableOp was on; set "
             "PYTORCH_TUNABLEOP_ENABLED=1 before torch is imported"
         )
         raise ResultsError(message)
+
+
+def _holds(file: TunableFile, *kinds: str) -> bool:
+    """Whether a file has a piece of one of these kinds; reads no further than the first."""
+    return any(not _of_kinds(part, *kinds).is_empty() for part in file.parts(()))
+
+
+def others_of(text: bytes, outline: pl.DataFrame) -> list[bytes]:
+    """Return the lines of a file other than validators and results."""
+    places = _of_kinds(outline, "unknown", "untuned").select("offset", "length").iter_rows()
+    return [text[offset : offset + length] for offset, length in places]
+
+
+def validators_of(text: bytes, outline: pl.DataFrame) -> list[tuple[str, str]]:
+    """Return the key and the value of each validator of a file, in file order."""
+    places = _of_kinds(outline, "validator").select("offset", "length").iter_rows()
+    lines = (text[offset : offset + length].decode().split(",") for offset, length in places)
+    return [(key, value) for _, key, value, *_ in lines]
+
+
+def blocks_of(text: bytes, outline: pl.DataFrame) -> list[tuple[Validators, pl.DataFrame]]:
+    """Return the validators of each block of a file, and its results as rows of the outline."""
+    rows, found = _of_kinds(outline, "validator", "result"), iter(validators_of(text, outline))
+    blocks: list[tuple[dict[str, str], int]] = [({}, 0)]
+    for length, kind in rows["kind"].rle().struct.unnest().iter_rows():
+        given, n_results = blocks[-1]
+        if kind == "result":
+            blocks[-1] = given, n_results + length
+            continue
+        validators = dict(islice(found, length))
+        if n_results and not given.keys().isdisjoint(validators):
+            blocks.append(({}, 0))
+        blocks[-1][0].update(validators)
+    last, n_results = blocks[-1]
+    if not n_results and (len(blocks) == 1 or last.items() <= blocks[-2][0].items()):
+        blocks.pop()
+    results, ends = _of_kinds(outline, "result"), accumulate(n for _, n in blocks)
+    return [
+        (in_order(validators), results.slice(end - n_results, n_results))
+        for (validators, n_results), end in zip(blocks, ends, strict=True)
+    ]
+
+
+def _of_kinds(outline: pl.DataFrame, *kinds: str) -> pl.DataFrame:
+    import polars as pl
+
+    return outline.filter(pl.any_horizontal(pl.col("kind") == kind for kind in kinds))
 
 
 def _no_rows(file: TunableFile) -> str:

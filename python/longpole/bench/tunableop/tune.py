@@ -23,7 +23,14 @@ from longpole.bench.tunableop.difference import loaded
 from longpole.bench.tunableop.environment import environment
 from longpole.bench.tunableop.merge import merge
 from longpole.bench.tunableop.names import RESULTS, full_name
-from longpole.bench.tunableop.records import Source, TunableFile, key_of, read
+from longpole.bench.tunableop.parts import spans
+from longpole.bench.tunableop.records import (
+    Source,
+    TunableFile,
+    in_order,
+    read,
+    render_validators,
+)
 from longpole.bench.tunableop.untuned import costs, gather_untuned, share_out, untuned_file
 from longpole.bench.tunableop.worker import REFUSED
 from longpole.data import Data
@@ -229,12 +236,8 @@ class _Folder:
         # The known row of a GEMM that a resumed run has tuned as well is kept.
         merged = merge(parts, conflict="first").file
         wanted = keys.keys() | loaded(known).keys()
-        kept = [
-            merged.piece(row)
-            for row in merged.rows()
-            if row["kind"] == "validator" or key_of(row) in wanted
-        ]
-        return TunableFile(b"".join(kept))
+        rows = (line.text + b"\n" for line in merged.lines if line.key in wanted)
+        return TunableFile(b"".join([render_validators(in_order(merged.validators)), *rows]))
 
     def _written(self) -> list[TunableFile]:
         return [whole_lines(path) for path in sorted(self.path.glob("batch*.results.csv"))]
@@ -248,12 +251,10 @@ def whole_lines(path: Path) -> TunableFile:
     if not path.exists():
         return TunableFile(b"")
     file = read(path)
-    kept = [
-        file.bytes_of(row) + b"\n"
-        for row in file.rows()
-        if row["kind"] in {"validator", "result"} and row["ending"] != "nothing"
-    ]
-    return TunableFile(b"".join(kept), path)
+    outline = file.outline
+    is_kept = outline["kind"].is_in(["validator", "result"]) & (outline["ending"] != "nothing")
+    kept = spans([file.text], outline.filter(is_kept))
+    return TunableFile(b"".join(line + b"\n" for line in kept), path)
 
 
 @dataclass

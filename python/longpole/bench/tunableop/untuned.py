@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from longpole.bench.tunableop.parts import outline_of, spans
 from longpole.bench.tunableop.records import (
     Source,
     TunableFile,
+    blocks_of,
     in_order,
-    key_of,
     read,
     read_all,
     render_validators,
+    validators_of,
 )
-from longpole.bench.tunableop.signature import Gemm
 from longpole.errors import ResultsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import polars as pl
 
     from longpole.bench.tunableop.signature import Key
 
 __all__ = ["Share", "costs", "gather_untuned", "share_out", "split", "untuned_file"]
+
+K = TypeVar("K")
 
 
 class Share(NamedTuple):
@@ -30,6 +36,8 @@ class Share(NamedTuple):
 
     file: TunableFile
     flops: int
+    n_rows: int
+    """Number of its results and untuned GEMMs."""
 
 
 def gather_untuned(
@@ -53,23 +61,33 @@ def gather_untuned(
     >>> gather_untuned([recorded, recorded]).render()
     b'GemmTunableOp_float_NN,nn_1_2_3\nGemmTunableOp_float_NN,nn_4_5_6\n'
     """
-    keys = {line.key for file in read_all(sources) for line in file.lines}
-    known = {
-        line.key for file in read_all(without) for line in file.lines if line.solution is not None
-    }
-    return untuned_file(sorted(keys - known))
+    import polars as pl
+
+    files, known = read_all(sources), read_all(without)
+    texts = [file.text for file in (*files, *known)]
+    rows = outline_of(texts, place=True).drop_nulls("gemm")
+    is_known = pl.col("file") >= len(files)
+    tuned = rows.filter(is_known & (pl.col("kind") == "result"))
+    wanted = rows.filter(~is_known).join(tuned, on="gemm", how="anti").sort("place")
+    chosen = wanted.unique("gemm", keep="first", maintain_order=True)
+    return _untuned(line.split(b",", 2)[:2] for line in spans(texts, chosen))
 
 
 def costs(file: TunableFile) -> dict[Key, int]:
-    """Return the cost of each GEMM of a file in floating-point operations; 0 with wildcards."""
+    """Return the floating-point operations of each GEMM of a file.
+
+    The cost is 0 with wildcards, or if it is beyond 63 bits.
+    """
+    rows = file.outline.drop_nulls("gemm").unique("gemm", keep="first", maintain_order=True)
+    keys = (line.decode().split(",", 2)[:2] for line in spans([file.text], rows))
+    flops = rows["flops"].fill_null(0)
     return {
-        key: Gemm.from_row(row).flops or 0
-        for row in file.rows()
-        if (key := key_of(row)) is not None
+        (operator, parameters): cost
+        for (operator, parameters), cost in zip(keys, flops, strict=True)
     }
 
 
-def share_out(costs: Mapping[Key, int], n_shares: int) -> list[list[Key]]:
+def share_out(costs: Mapping[K, int], n_shares: int) -> list[list[K]]:
     """Divide GEMMs so that all shares have about the same cost.
 
     The most expensive GEMM comes first, always to the share with the smallest cost so far: no share
@@ -78,14 +96,14 @@ def share_out(costs: Mapping[Key, int], n_shares: int) -> list[list[Key]]:
     Parameters
     ----------
     costs
-        Cost of each GEMM.
+        Cost of each GEMM, by its key or number.
     n_shares
         Number of shares; with fewer GEMMs, some stay empty.
     """
     if n_shares < 1:
         message = f"there must be one share at least, not {n_shares}"
         raise ValueError(message)
-    shares: list[list[Key]] = [[] for _ in range(n_shares)]
+    shares: list[list[K]] = [[] for _ in range(n_shares)]
     heap = [(0, 0, number) for number in range(n_shares)]
     for key in sorted(costs, key=lambda key: (-costs[key], key)):
         cost, n_gemms, number = heapq.heappop(heap)
@@ -120,26 +138,45 @@ def split(source: Source, n_shares: int) -> list[Share]:
     >>> [share.flops for share in split(gemms, 2)]
     [768, 768]
     """
+    import polars as pl
+
     file = read(source)
-    if len({block.validators for block in file.blocks}) > 1:
+    outline = outline_of([file.text], place=True)
+    if len({validators for validators, _ in blocks_of(file.text, outline)}) > 1:
         message = f"{file.name} holds results of different validators and cannot be split as one"
         raise ResultsError(message)
-    price = costs(file)
+    header = render_validators(in_order(dict(validators_of(file.text, outline))))
+    rows = outline.filter(pl.col("gemm").is_not_null() | (pl.col("kind") == "unknown"))
+    rows = rows.select("file", "offset", "length", "gemm", "place", "flops")
+    gemms = rows.drop_nulls("gemm").group_by("gemm").agg(pl.col("place", "flops").min(), pl.len())
+    price = dict(gemms.select("place", pl.col("flops").fill_null(0)).iter_rows())
     shares = share_out(price, n_shares)
-    share_of = {key: number for number, keys in enumerate(shares) for key in keys}
-    header = render_validators(in_order(file.validators))
-    texts = [[header] for _ in shares]
-    for row in file.rows():
-        if (key := key_of(row)) is not None:
-            texts[share_of[key]].append(file.bytes_of(row) + b"\n")
-        elif row["kind"] == "unknown":
-            texts[0].append(file.bytes_of(row) + b"\n")
+    share_of = {place: number for number, places in enumerate(shares) for place in places}
+    numbers = pl.Series("share", [share_of[place] for place in gemms["place"]], dtype=pl.UInt32)
+    gemms = gemms.with_columns(numbers)
+    n_rows = dict(gemms.group_by("share").agg(pl.col("len").sum()).iter_rows())
+    shared = rows.join(
+        gemms.select("gemm", "share"), on="gemm", how="left", maintain_order="left"
+    ).with_columns(pl.col("share").fill_null(0))
     return [
-        Share(TunableFile(b"".join(text)), sum(price[key] for key in keys))
-        for text, keys in zip(texts, shares, strict=True)
+        Share(
+            TunableFile(b"".join(chain([header], _lines(file, shared, number)))),
+            sum(price[place] for place in places),
+            n_rows.get(number, 0),
+        )
+        for number, places in enumerate(shares)
     ]
+
+
+def _lines(file: TunableFile, rows: pl.DataFrame, share: int) -> Iterator[bytes]:
+    lines = spans([file.text], rows.filter(rows["share"] == share))
+    return (line + b"\n" for line in lines)
 
 
 def untuned_file(keys: Sequence[Key]) -> TunableFile:
     """Create a file of untuned GEMMs, in the given order."""
-    return TunableFile(b"".join(",".join(key).encode() + b"\n" for key in keys))
+    return _untuned((operator.encode(), parameters.encode()) for operator, parameters in keys)
+
+
+def _untuned(keys: Iterable[Sequence[bytes]]) -> TunableFile:
+    return TunableFile(b"".join(b",".join(key) + b"\n" for key in keys))

@@ -65,11 +65,14 @@ class _Edit:
         self, name: str, edited: TunableFile, keys: Sequence[tuple[str, str]], done: str
     ) -> Answer:
         """Write the new file, and report the edited rows."""
+        import polars as pl
+
         from longpole.cli.tunableop.data import KeyRow
+        from longpole.frames import frame_schema
 
         edited.write(self.output, force=self.force)
-        rows = [KeyRow(operator=operator, parameters=parameters) for operator, parameters in keys]
-        headline = f"{count(len(rows), 'GEMM')} {done}; written to {self.output}"
+        rows = pl.DataFrame(keys, schema=frame_schema(KeyRow), orient="row")
+        headline = f"{count(rows.height, 'GEMM')} {done}; written to {self.output}"
         changed = {"rows": rows}
         return rows_answer(name, self.file, headline, changed, KeyRow, most=MOST_ROWS)
 

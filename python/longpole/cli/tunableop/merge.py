@@ -145,7 +145,7 @@ def split(*, file: str, gpus: int, output: str | None, force: bool, options: Opt
     for part, share in zip(names, shares, strict=True):
         share.file.write(part, force=force)
     rows = [
-        PartRow(file=part, gemms=len(share.file.lines), flops=share.flops)
+        PartRow(file=part, gemms=share.n_rows, flops=share.flops)
         for part, share in zip(names, shares, strict=True)
     ]
     answer = rows_answer("split", file, f"{file} in {gpus} parts:", {"rows": rows}, PartRow)
@@ -181,6 +181,8 @@ def untuned(
       longpole tunableop untuned tunableop_untuned*.csv -o all_untuned0.csv
       longpole tunableop untuned tunableop_untuned*.csv --without tuned0.csv -o new0.csv
     """
+    import polars as pl
+
     from longpole.bench import tunableop
     from longpole.bench.tunableop.records import check_rows, require_rows
     from longpole.cli.tunableop.data import KeyRow, UntunedRow
@@ -193,7 +195,8 @@ def untuned(
     found = tunableop.gather_untuned(sources, without=known)
     if output:
         found.write(output, force=force, inputs=[*files, *without])
-    rows = found.untuned.select(*names_of(UntunedRow))
+    columns = names_of(UntunedRow)
+    rows = pl.concat(part.select(columns) for part in found.parts(columns))
     written = f"; written to {output}" if output else ""
     left = f" without a row in {', '.join(without)}" if without else ""
     headline = f"{count(rows.height, 'GEMM')} in {count(len(files), 'file')}{left}{written}"

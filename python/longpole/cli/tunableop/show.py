@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.inputs import json_rows
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.json_schema import types_of
 from longpole.report.blocks import Headline, Notes, Table
@@ -24,11 +23,10 @@ if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
     from longpole.report.blocks import Block
 
-from longpole.cli.tunableop.rows import MOST_ROWS, column_of, rows_answer
+from longpole.cli.tunableop.rows import MOST_ROWS, MOST_SHOWN, column_of, frame_rows, rows_answer
 
 __all__ = ["diff", "show", "speedup"]
 
-_MOST_SHOWN: Final = 1_000
 _SHOWN: Final = (
     *("line", "operation", "dtype_a", "transa", "transb", "matmul_m", "matmul_n", "k"),
     *("batch", "solution", "time_ns", "status"),
@@ -70,6 +68,7 @@ def diff(*, before: str, after: str, options: Options) -> int:
     """Compare the rows that torch takes from two files.
 
     The exit code is 1 if they differ. Rows that only differ in their time count as different.
+    The text table shows the first 1,000 differences; JSON and CSV have all of them.
 
     \b
     Examples:
@@ -90,6 +89,7 @@ def diff(*, before: str, after: str, options: Options) -> int:
         *("change", "operator", "parameters", "solution_before", "solution_after"),
         *("time_ns_before", "time_ns_after"),
         exit_code=code,
+        most=MOST_SHOWN,
     )
     return options.emit(answer)
 
@@ -131,7 +131,7 @@ def _shown_answer(file: TunableFile, kind: Literal["result", "untuned"]) -> Answ
         return (part.filter(part["kind"] == kind).select(columns) for part in file.parts())
 
     def blocks() -> list[Block]:
-        rows = islice((row for part in parts() for row in part.iter_rows(named=True)), _MOST_SHOWN)
+        rows = islice((row for part in parts() for row in part.iter_rows(named=True)), MOST_SHOWN)
         cells = [[row[name] for name in _SHOWN] for row in rows]
         titles = [column_of(name, types_of(GemmRow)[name]) for name in _SHOWN]
         rest = n_rows - len(cells)
@@ -145,11 +145,9 @@ def _shown_answer(file: TunableFile, kind: Literal["result", "untuned"]) -> Answ
     document = Document(
         schema="longpole.tunableop.show/1",
         input={"path": file.name},
-        data={"rows": next(file.parts()).select(list(types_of(GemmRow))).clear()},
         blocks=blocks,
-        records=lambda: (row for part in parts() for row in part.iter_rows(named=True)),
         columns=tuple(types_of(GemmRow)),
-        json_rows=lambda: chain.from_iterable(map(json_rows, parts())),
+        **frame_rows({}, parts),
     )
     return document, exit_codes.OK
 

@@ -58,16 +58,12 @@ named! {
         Foreign "foreign",
         /// Fields are missing, for example at the end of a file whose writer crashed.
         TooFewFields "too_few_fields",
-        /// There are too many fields.
-        TooManyFields "too_many_fields",
         /// The operator, a data type or the layout is unknown.
         Operator "operator",
         /// The parameters have an unknown form.
         Parameters "parameters",
         /// The name of the solution is empty or contains a space.
         Solution "solution",
-        /// The time is not a number.
-        Time "time",
         /// The bytes are not UTF-8.
         Encoding "encoding",
     }
@@ -100,6 +96,19 @@ pub struct Gemm {
     pub bias: u32,
     /// The names of the sizes that are `*`, separated by spaces.
     pub wildcards: u32,
+}
+
+impl Gemm {
+    /// Returns the floating-point operations of one call, 2 m n k for each product; [`NO_NUMBER`]
+    /// with wildcards, or if they do not fit 63 bits.
+    pub fn flops(&self) -> i64 {
+        let batch = if self.batch == NO_NUMBER { 1 } else { self.batch };
+        let sizes = [self.m, self.n, self.k, batch];
+        if self.wildcards != NO_ROW || sizes.contains(&NO_NUMBER) {
+            return NO_NUMBER;
+        }
+        sizes.iter().try_fold(2_i64, |flops, &size| flops.checked_mul(size)).unwrap_or(NO_NUMBER)
+    }
 }
 
 impl Default for Gemm {
@@ -214,6 +223,10 @@ fn wildcards(sizes: &Captures<'_>, strings: &mut Strings) -> u32 {
     let names: Vec<_> = SIZES.iter().copied().filter(is_any).collect();
     text((!names.is_empty()).then(|| names.join(" ")).as_deref(), strings)
 }
+
+/// The families of solutions.
+pub const FAMILIES: [&str; 7] =
+    ["default", "null", "rocblas", "hipblaslt", "cublaslt", "index", "other"];
 
 /// Returns the family of a solution and its index in its library.
 ///

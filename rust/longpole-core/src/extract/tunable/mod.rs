@@ -21,8 +21,10 @@
 //! ```
 
 mod grammar;
+mod outline;
 mod pieces;
 
-pub use grammar::{Gemm, NO_NUMBER, Reason};
+pub use grammar::{FAMILIES, Gemm, NO_NUMBER, Reason};
+pub use outline::{Outline, outline};
 pub use pieces::{Ending, Kind};
 pub use pieces::{Piece, TunableFile, read};

@@ -25,6 +25,14 @@ static BEGINNING: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the pattern is a constant")
 });
 
+/// The number that a text begins with, in the forms of C.
+static LEADING_NUMBER: LazyLock<regex::Regex> = LazyLock::new(|| {
+    regex::Regex::new(
+        r"^[ \t]*([+-]?(?:[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|(?i:inf|nan)))",
+    )
+    .expect("the pattern is a constant")
+});
+
 /// A line of the file, or a part of one. Strings are handles of [`TunableFile::strings`].
 #[derive(Debug, Clone, Copy)]
 pub struct Piece {
@@ -82,6 +90,17 @@ pub struct TunableFile {
 /// Returns only [`Cancelled`](crate::error::ErrorKind::Cancelled), because every text can be read.
 pub fn read(text: &[u8], progress: Progress<'_>) -> Result<TunableFile> {
     let mut reader = Reader::default();
+    for_each_line(text, &mut reader, progress, |_| ())?;
+    Ok(TunableFile { strings: reader.strings.freeze(), pieces: reader.pieces })
+}
+
+/// Reads the lines of a file, and calls `done` after each.
+pub(super) fn for_each_line(
+    text: &[u8],
+    reader: &mut Reader,
+    progress: Progress<'_>,
+    mut done: impl FnMut(&mut Reader),
+) -> Result<()> {
     let mut offset = 0;
     if text.starts_with(BYTE_ORDER_MARK) {
         let mark = reader.piece(BYTE_ORDER_MARK.len(), Ending::Nothing);
@@ -92,22 +111,31 @@ pub fn read(text: &[u8], progress: Progress<'_>) -> Result<TunableFile> {
         report(progress, offset as u64)?;
         let end = memchr(b'\n', &text[offset..]).map_or(text.len(), |at| offset + at + 1);
         reader.line(&text[offset..end]);
+        done(reader);
         offset = end;
     }
-    Ok(TunableFile { strings: reader.strings.freeze(), pieces: reader.pieces })
+    Ok(())
 }
 
+/// Parses lines to pieces.
 #[derive(Default)]
-struct Reader {
-    strings: Strings,
+pub(super) struct Reader {
+    pub(super) strings: Strings,
     /// By the handle of the signature.
     operators: HashMap<u32, std::result::Result<Operator, Reason>>,
-    pieces: Vec<Piece>,
+    pub(super) pieces: Vec<Piece>,
     lines: i64,
     offset: i64,
 }
 
 impl Reader {
+    /// Forgets the pieces and their strings.
+    pub(super) fn clear(&mut self) {
+        self.pieces.clear();
+        self.operators.clear();
+        self.strings = Strings::default();
+    }
+
     /// Reads a line with its line ending, if it has one.
     fn line(&mut self, line: &[u8]) {
         self.lines += 1;
@@ -160,7 +188,8 @@ impl Reader {
             return Ok(Piece { kind: Kind::Blank, ..piece });
         }
         if let Some(rest) = text.strip_prefix("Validator,") {
-            let (key, value) = rest.split_once(',').ok_or(Reason::TooFewFields)?;
+            let (key, rest) = rest.split_once(',').ok_or(Reason::TooFewFields)?;
+            let value = rest.split(',').next().unwrap_or_default();
             let (key, value) = (self.text(key), self.text(value));
             return Ok(Piece { kind: Kind::Validator, key, value, ..piece });
         }
@@ -191,8 +220,8 @@ impl Reader {
         match outcome {
             [] => Ok(piece),
             [solution] => self.result(solution, None, piece),
-            [solution, time] => self.result(solution, Some(time), piece),
-            _ => Err(Reason::TooManyFields),
+            // As in PyTorch, further fields are ignored.
+            [solution, time, ..] => self.result(solution, Some(time), piece),
         }
     }
 
@@ -215,7 +244,7 @@ impl Reader {
         piece: Piece,
     ) -> std::result::Result<Piece, Reason> {
         let (family, solution_index) = grammar::solution(solution)?;
-        let (time_ns, status) = time.map_or(Ok((f64::NAN, Status::Missing)), measured)?;
+        let (time_ns, status) = time.map_or((f64::NAN, Status::Missing), measured);
         Ok(Piece {
             kind: Kind::Result,
             solution: self.text(solution),
@@ -251,17 +280,21 @@ fn glued_at(text: &[u8]) -> Vec<usize> {
     if beginnings.next() == Some(0) { beginnings.collect() } else { Vec::new() }
 }
 
-/// Converts a time in milliseconds to nanoseconds, with its validity.
-fn measured(time: &str) -> std::result::Result<(f64, Status), Reason> {
-    let number = numbers::nanoseconds(time.as_bytes(), Unit::Milliseconds).ok_or(Reason::Time)?;
-    Ok(match number {
-        Number::Missing => (f64::NAN, Status::Missing),
-        Number::Undefined => (f64::NAN, Status::NotANumber),
-        Number::Value(time_ns) if time_ns.is_infinite() => (f64::NAN, Status::Infinite),
-        Number::Value(time_ns) if time_ns > 0.0 => (time_ns, Status::Ok),
-        Number::Value(time_ns) if time_ns < 0.0 => (f64::NAN, Status::Negative),
-        Number::Value(_) => (f64::NAN, Status::Zero),
-    })
+/// Converts a time in milliseconds to nanoseconds, with its validity. Like `atof` in PyTorch, reads
+/// the number that the text begins with, or 0.
+fn measured(time: &str) -> (f64, Status) {
+    let number = numbers::nanoseconds(time.as_bytes(), Unit::Milliseconds).or_else(|| {
+        let found = LEADING_NUMBER.captures(time)?;
+        numbers::nanoseconds(found[1].as_bytes(), Unit::Milliseconds)
+    });
+    match number {
+        Some(Number::Missing) => (f64::NAN, Status::Missing),
+        Some(Number::Undefined) => (f64::NAN, Status::NotANumber),
+        Some(Number::Value(time_ns)) if time_ns.is_infinite() => (f64::NAN, Status::Infinite),
+        Some(Number::Value(time_ns)) if time_ns > 0.0 => (time_ns, Status::Ok),
+        Some(Number::Value(time_ns)) if time_ns < 0.0 => (f64::NAN, Status::Negative),
+        None | Some(Number::Value(_)) => (f64::NAN, Status::Zero),
+    }
 }
 
 named! {
@@ -291,6 +324,17 @@ named! {
         CrLf "crlf",
         /// No line ending: the file ends here, or the next piece is on the same line.
         Nothing "nothing",
+    }
+}
+
+impl Ending {
+    /// Returns its length in bytes.
+    pub(super) fn n_bytes(self) -> i64 {
+        match self {
+            Self::Lf => 1,
+            Self::CrLf => 2,
+            Self::Nothing => 0,
+        }
     }
 }
 
@@ -387,7 +431,13 @@ mod tests {
             assert_eq!(file.pieces[0].status, Some(status));
             assert!(file.pieces[0].time_ns.is_nan());
         }
-        assert_eq!(kinds(&format!("{row},0.1.2")), [(Kind::Unknown, Some(Reason::Time))]);
+        for (time, time_ns) in
+            [(",0.1.2", 1e5), (", 0.5", 5e5), (",0.5 ms,note", 5e5), (",.5e1x", 5e6)]
+        {
+            let file = pieces(&format!("{row}{time}"));
+            assert_eq!((file.pieces[0].kind, file.pieces[0].time_ns), (Kind::Result, time_ns));
+        }
+        assert_eq!(pieces(&format!("{row},note")).pieces[0].status, Some(Status::Zero));
     }
 
     #[test]
