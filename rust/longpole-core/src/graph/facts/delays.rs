@@ -18,7 +18,7 @@ impl Delays {
     /// before the other.
     pub(super) fn of(streams: &Streams<'_>) -> Self {
         let timeline = streams.timeline;
-        let (mut launches_ns, mut orders_ns) = (Vec::new(), Vec::new());
+        let (mut after_launch_ns, mut in_order_ns) = (Vec::new(), Vec::new());
         for &work in streams.all.iter().flat_map(|stream| &stream.works) {
             let Some(call) = timeline.launcher(work) else { continue };
             let (start_ns, launched_ns) = (timeline.start_ns(work), timeline.end_ns(call));
@@ -27,13 +27,14 @@ impl Delays {
             let alone_ns = launched_ns.saturating_sub(free_ns);
             if start_ns < launched_ns.max(free_ns) {
                 continue;
-            } else if alone_ns >= limits::UNDISTURBED_NS {
-                launches_ns.push(start_ns - launched_ns);
+            }
+            if alone_ns >= limits::UNDISTURBED_NS {
+                after_launch_ns.push(start_ns - launched_ns);
             } else if alone_ns <= -limits::UNDISTURBED_NS {
-                orders_ns.push(start_ns - free_ns);
+                in_order_ns.push(start_ns - free_ns);
             }
         }
-        Self { launch_ns: typical(launches_ns), order_ns: typical(orders_ns) }
+        Self { launch_ns: typical(after_launch_ns), order_ns: typical(in_order_ns) }
     }
 
     /// Returns whether a start came so late after what bound it that it probably had another
