@@ -111,9 +111,8 @@ REMEDY: Final = Remedy(
     needs="operators and annotations of torch",
     seen_by="kernels or memsets of `zero_` inside `Optimizer.zero_grad#`",
     change="the fills, and the host time of `zero_grad` but for 5 us a gradient; at most but for "
-    "3 us, and the first addition to each gradient in the backward pass; where a launch fills many "
-    "gradients, at least none of the host time, at most all",
-    not_when="`set_to_none` is in use, as it is by default since torch 2.0; or other code reads "
-    "gradients that no backward pass has set",
+    "3 us, with the first addition to each gradient",
+    not_when="`set_to_none` is in use, as by default since torch 2.0, or other code reads gradients "
+    "that no backward pass has set",
     find=_find,
 )
