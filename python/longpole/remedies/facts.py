@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 # A thread with a smaller share of the kernel launches does not count as launching the program.
 _LEAST_LAUNCHED: Final = 0.05
 
+# Number of kernels whose threads are looked at.
+_SAMPLED: Final = 10_000
+
 Built = TypeVar("Built")
 
 # The arguments of an operator with the types, strides and values of its inputs.
@@ -173,6 +176,7 @@ class Facts:
         self.options = options
         """Names of options in the trace's profiler, for advice."""
         self._devices = devices
+        self._of_roles: dict[tuple[str, ...], list[OnThread]] = {}
         self._once: dict[Callable[[Facts], Any], Any] = {}
         self._calls: dict[int, tuple[Call, Work | None] | None] = {}
         self._alike: dict[tuple[str, ...], tuple[Call, Work | None]] = {}
@@ -210,26 +214,28 @@ class Facts:
     def annotations(self, *prefixes: str) -> list[OnThread]:
         """List the annotations of threads whose names have one of some prefixes."""
         rows = self.core.on_threads(["annotation"], 0, list(prefixes))
-        return [OnThread(*row) for row in rows]
+        return [*map(OnThread._make, rows)]
 
     def long_events(self, share: float) -> list[OnThread]:
         """List operators, calls, functions and annotations that take a given share of a window."""
         kinds = ["operator", "runtime", "driver", "python", "annotation"]
         rows = self.core.on_threads(kinds, round(share * self.mean_ns), [])
-        return [OnThread(*row) for row in rows]
+        return [*map(OnThread._make, rows)]
 
     def operators(self, *prefixes: str) -> list[OnThread]:
         """List the operators whose names have one of some prefixes."""
-        return [OnThread(*row) for row in self.core.on_threads(["operator"], 0, list(prefixes))]
+        return [*map(OnThread._make, self.core.on_threads(["operator"], 0, list(prefixes)))]
 
     def calls(self, *roles: str) -> list[OnThread]:
         """List the runtime API calls with some roles; see `Trace.api_roles`."""
-        return [OnThread(*row) for row in self.core.calls(list(roles))]
+        if roles not in self._of_roles:
+            self._of_roles[roles] = [*map(OnThread._make, self.core.calls(list(roles)))]
+        return self._of_roles[roles]
 
     def calls_named(self, *prefixes: str) -> list[OnThread]:
         """List the calls of the runtime or driver whose names have one of some prefixes."""
         rows = self.core.on_threads(["runtime", "driver"], 0, list(prefixes))
-        return [OnThread(*row) for row in rows]
+        return [*map(OnThread._make, rows)]
 
     def creates_context(self) -> list[int]:
         """Return the call that creates a GPU context, if it takes much of the windows."""
@@ -245,12 +251,12 @@ class Facts:
     @cached_property
     def kernels(self) -> list[Activity]:
         """The kernels of the windows, including communication kernels."""
-        return [Activity(*row) for row in self.core.activities(["kernel"])]
+        return [*map(Activity._make, self.core.activities(["kernel"]))]
 
     @cached_property
     def copies(self) -> list[Activity]:
         """The memcpys of the windows."""
-        return [Activity(*row) for row in self.core.activities(["copy"])]
+        return [*map(Activity._make, self.core.activities(["copy"]))]
 
     @cached_property
     def waits(self) -> list[DeviceWait]:
@@ -268,7 +274,7 @@ class Facts:
 
     def gaps(self, least_ns: int) -> list[ThreadGap]:
         """List gaps of threads without an open operator or call, from a length on."""
-        return [ThreadGap(*row) for row in self.core.thread_gaps(least_ns)]
+        return [*map(ThreadGap._make, self.core.thread_gaps(least_ns))]
 
     def launched_in(self, stretches: Sequence[Stretch]) -> list[Activity]:
         """List the GPU activities launched in some time spans of threads."""
@@ -359,7 +365,9 @@ class Facts:
     @cached_property
     def launch_lanes(self) -> frozenset[int]:
         """The launching threads: those with at least a twentieth of the kernels."""
-        calls = (work.call for work in self.kernels if work.call is not None)
+        # Some kernels tell as well as all of them.
+        step = 1 + len(self.kernels) // _SAMPLED
+        calls = (work.call for work in self.kernels[::step] if work.call is not None)
         lanes = Counter(self.core.place(call)[1] for call in calls)
         least = _LEAST_LAUNCHED * sum(lanes.values())
         return frozenset(lane for lane, number in lanes.items() if number >= least)

@@ -41,8 +41,10 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 def _waiting(facts: Facts) -> list[OnThread]:
     """List the long launches that begin while the queue of their stream is full."""
+    calls = {row.event: row for row in facts.calls("launch") if row.duration_ns > _LONGEST_NS}
+    if not calls:
+        return []
     times: dict[int, list[tuple[int, int, OnThread | None]]] = defaultdict(list)
-    calls = {call.event: call for call in facts.calls("launch")}
     for work in facts.kernels:
         if work.call is not None:
             place = facts.place(work.call)
@@ -52,7 +54,7 @@ def _waiting(facts: Facts) -> list[OnThread]:
     for changes in times.values():
         length = 0
         for _, change, call in sorted(changes, key=lambda row: (row[0], row[1])):
-            if call is not None and length >= _FULL and call.duration_ns > _LONGEST_NS:
+            if call is not None and length >= _FULL:
                 waiting.append(call)
             length += change
     return waiting

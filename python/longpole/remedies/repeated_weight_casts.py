@@ -54,6 +54,8 @@ class _Cast(NamedTuple):
 
 
 def _find(facts: Facts) -> Iterator[Found]:
+    if not facts.core.on_threads(["python"], 0, [_ANY_MODULE]):
+        return
     casts = [cast for row in _copies(facts, to_half=True) if (cast := _cast(facts, row))]
     if not casts:
         return

@@ -35,16 +35,19 @@ def _find(facts: Facts) -> Iterator[Found]:
         return
     if not _is_on_one_stream(facts):
         return
-    small = [work for work in facts.kernels if _is_small(facts, work, n_processors)]
+    # The kernels of one window are like those of the others.
+    usual = facts.n_windows // 2
+    kernels = [work for work in facts.kernels if work.window == usual]
+    small = [work for work in kernels if _is_small(facts, work, n_processors)]
     total_ns = sum(work.duration_ns for work in small)
-    if not small or not facts.is_worth(total_ns, _LEAST_SHARE):
+    if total_ns < _LEAST_SHARE * facts.mean_ns:
         return
     blocks = sorted(_blocks(facts, work) or 0 for work in small)
     yield Found(
         careful=[],
         advice="Give the GPU more work at once, such as a larger batch",
         evidence=(
-            f"for {share(total_ns / (facts.mean_ns * facts.n_windows))} of the time kernels have "
+            f"for {share(total_ns / facts.mean_ns)} of the time kernels have "
             f"about {blocks[len(blocks) // 2]} blocks for {n_processors} multiprocessors"
         ),
         events=facts.longest(small),

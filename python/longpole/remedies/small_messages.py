@@ -51,6 +51,8 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 def _of_lane(facts: Facts) -> list[list[Activity]]:
     """Return the kernels of each thread and window in launch order."""
+    if not any(work.kind == "communication" for work in facts.kernels):
+        return []
     lanes: dict[tuple[int, int], list[tuple[int, Activity]]] = defaultdict(list)
     for work in facts.kernels:
         if work.call is not None:

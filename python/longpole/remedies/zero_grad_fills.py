@@ -112,7 +112,7 @@ REMEDY: Final = Remedy(
     seen_by="kernels or memsets of `zero_` inside `Optimizer.zero_grad#`",
     change="the fills, and the host time of `zero_grad` but for 5 us a gradient; at most but for "
     "3 us, with the first addition to each gradient",
-    not_when="`set_to_none` is in use, as by default since torch 2.0, or other code reads gradients "
-    "that no backward pass has set",
+    not_when="`set_to_none` is in use, as by default since torch 2.0, or other code reads "
+    "gradients that no backward pass has set",
     find=_find,
 )
