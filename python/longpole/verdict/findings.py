@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from longpole.critical_path.changes import Change
 from longpole.data import HIDDEN, Data
 from longpole.remedies.catalogue import RemedyId
 from longpole.remedies.model import Effort, Form
 from longpole.remedies.parts import Cause, Fact, Side, Status
-
-if TYPE_CHECKING:
-    from longpole.windows import Unit
+from longpole.windows import Unit
 
 __all__ = ["Bounds", "Doubt", "Findings", "Gap", "Remedy", "Span"]
 
