@@ -133,7 +133,9 @@ def test_every_cause_of_a_missing_verdict_is_a_code_with_a_sentence():
     core = Path(__file__).parents[2] / "rust/longpole-core/src/path/remedies/doubt.rs"
     of_core = set(re.findall(r'Self::\w+ => "(\w+)"', core.read_text()))
     assert of_core <= set(get_args(Cause)) <= set(get_args(AbstentionCode))
-    assert set(advice._CAUSES) == set(get_args(Cause))
+    # A verdict that is withheld has a sentence of its own; see `verdict/withheld.py`.
+    withheld = {"damaged", "impossible_times"}
+    assert set(advice._CAUSES) | withheld == set(get_args(Cause))
 
 
 def test_a_damaged_trace_is_a_code_of_its_own(answers, trace):
