@@ -207,6 +207,12 @@ def _open_ascend(path: Path) -> Path | BinaryIO:
     return cast("BinaryIO", joined_timeline(parts)) if parts else path
 
 
+def _is_json(path: Path) -> bool:
+    """Whether a file begins like a JSON document, whatever its name."""
+    with path.open("rb") as file:
+        return file.read(1) in {b"{", b"["}
+
+
 def _mindspore(path: Path) -> Ranks:
     from longpole.ascend.columns import layout_of
     from longpole.ascend.problems import profile_error
@@ -224,7 +230,7 @@ def _mindspore(path: Path) -> Ranks:
     refused = refused_file(path)
     if refused is not None:
         raise refused
-    if layout_of(path.name) is not None:
+    if layout_of(path.name) is not None and not _is_json(path):
         reason = "a table of an Ascend profile, not a timeline"
         hint = (
             "give the folder around it: `longpole summary DIR` reads its timeline, and "

@@ -269,7 +269,7 @@ def test_a_function_that_captures_a_graph_is_recorded_too_early():
     assert remedy_of("recurring_call", once) is None
     found = remedy_of("warm_up", once)
     assert found.advice.startswith("Record a later step")
-    assert found.evidence == "1 CUDA graph is captured, in 770 µs; only their replays do work"
+    assert found.evidence == "1 graph is captured, in 770 µs; only their replays do work"
     assert found.gain_low == pytest.approx(0.77, abs=0.02)
     again = remedy_of("warm_up", steps(1_000, fill))
     assert again.advice == "Capture the graph once, and replay it in every step"

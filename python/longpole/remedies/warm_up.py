@@ -100,7 +100,7 @@ def _capture(facts: Facts) -> Iterator[Found]:
     if not found or not facts.is_worth(total_ns):
         return
     recurs = len({row.window for row in found}) >= max(_STEADY * facts.n_windows, 2)
-    which = count(len(found), "CUDA graph is captured", "CUDA graphs are captured")
+    which = count(len(found), "graph is captured", "graphs are captured")
     yield Found(
         careful=[Drop(stretches=[row.stretch for row in found])],
         advice="Capture the graph once, and replay it in every step" if recurs else _later(facts),

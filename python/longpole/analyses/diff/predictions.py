@@ -1,7 +1,7 @@
 """What the base's verdict predicted for the remedies that the new side applied.
 
 A remedy counts as applied if it fits the base and no longer fits the new side: there its certain
-gain is at most a third of the former one. An upper bound, as of slow kernels, counts only where no
+gain is at most a third of the former one. A faster kernel counts only if no
 other remedy was applied.
 
 If it was applied in part: the length of the step is convex in the remaining part, so the gain is at
@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.analyses.diff.values import Prediction
-from longpole.remedies.catalogue import remedies
 
 if TYPE_CHECKING:
     from longpole.verdict import Verdict
@@ -61,7 +60,7 @@ def predictions(base: Verdict, new: Verdict, measured: float | None) -> tuple[Pr
         for row in first.values()
         if left.get(row.remedy, 0) <= _APPLIED * row.gain_ns
     ]
-    certain = [(row, left_ns) for row, left_ns in applied if not _is_upper_bound(row)]
+    certain = [(row, left_ns) for row, left_ns in applied if row.effort != "kernel"]
     applied = certain or applied
     # Remedies that together predict much less than the gain are not its cause.
     highs = [_predicted(row, left_ns)[1] for row, left_ns in applied]
@@ -72,11 +71,6 @@ def predictions(base: Verdict, new: Verdict, measured: float | None) -> tuple[Pr
         Prediction(row.remedy, row.gain_ns, left_ns, *_predicted(row, left_ns), measured, is_alone)
         for row, left_ns in applied
     )
-
-
-def _is_upper_bound(row: Remedy) -> bool:
-    """Whether a remedy only says what would be gained at most, as of kernels that are slow."""
-    return any(it.is_upper_bound for it in remedies() if it.id == row.remedy)
 
 
 def _predicted(remedy: Remedy, left_ns: float) -> tuple[float, float]:
