@@ -52,8 +52,8 @@ def test_what_was_not_applied_is_not_judged(pair):
 def test_of_a_part_of_a_remedy_at_least_that_part_is_predicted():
     def verdict(gain_ns: int, low: float, high: float) -> SimpleNamespace:
         row = {"remedy": "allocation", "gain_then": low, "gain_ns": gain_ns}
-        remedy = SimpleNamespace(**row, gain_low=low, gain_high=high)
-        return SimpleNamespace(effort="code", status="ok", remedies=[remedy])
+        remedy = SimpleNamespace(effort="code", **row, gain_low=low, gain_high=high)
+        return SimpleNamespace(status="ok", remedies=[remedy])
 
     (found,) = predictions(verdict(1_000, 0.2, 0.3), verdict(250, 0.05, 0.1), 0.18)
     assert (found.gain_low, found.gain_high) == (pytest.approx(0.15), 0.3)
