@@ -208,7 +208,7 @@ def _open_ascend(path: Path) -> Path | BinaryIO:
 
 
 def _is_json(path: Path) -> bool:
-    """Whether a file begins like a JSON document, whatever its name."""
+    """Whether the content of a file begins like JSON."""
     with path.open("rb") as file:
         return file.read(1) in {b"{", b"["}
 
