@@ -177,6 +177,52 @@ def test_operators_without_external_ids_are_a_note():
     assert "no_external_ids" in findings(TraceBuilder().operator("aten::mm", (0, 10)))
 
 
+def steps_of(*lengths_us):
+    builder, start = TraceBuilder(), 0
+    for number, length in enumerate(lengths_us):
+        end = start + length
+        builder.step(number, (start, end))
+        builder.launch("gemm", call=(start, start + 1), work=(start + 2, end))
+        start = end
+    return builder
+
+
+@pytest.mark.parametrize(
+    ("lengths_us", "first", "sentence"),
+    [
+        # The first step follows no other, so answers are not about it.
+        (
+            (90, 10, 12, 30, 11, 30, 24, 10),
+            "ProfilerStep#3",
+            "steps that take 24.0 to 30.0 µs, unlike the 4 steps that take 10.0 to 12.0 µs",
+        ),
+        (
+            (90, 30, 10, 30, 12, 30, 10, 30),
+            "ProfilerStep#2",
+            "steps that take 10.0 to 12.0 µs, unlike the 4 steps that take 30.0 µs",
+        ),
+    ],
+)
+def test_steps_of_a_length_that_the_median_step_does_not_have_are_a_note(
+    lengths_us, first, sentence
+):
+    finding = findings(steps_of(*lengths_us))["steps_of_two_lengths"]
+    assert (finding.severity, finding.count, finding.first.name) == ("info", 3, first)
+    assert finding.sentence == sentence
+
+
+@pytest.mark.parametrize(
+    "lengths_us",
+    [
+        pytest.param((90, 10, 12, 30, 11, 10, 24, 10), id="two are exceptions"),
+        pytest.param((90, 10, 12, 23, 11, 23, 23, 10), id="not twice as long"),
+        pytest.param((90, 10, 10, 10, 30, 30, 30, 90, 90, 90), id="three groups"),
+    ],
+)
+def test_steps_of_different_lengths_are_not_always_two_groups(lengths_us):
+    assert "steps_of_two_lengths" not in findings(steps_of(*lengths_us))
+
+
 def test_the_gravest_comes_first():
     cut = sound().kernel("orphan", (70, 80)).kernel("cut", (80, 90)).to_bytes()[:-9]
     severities = [finding.severity for finding in longpole.check(longpole.read_trace(cut))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from longpole.analyses.findings import (
     IMPOSSIBLE_TIMES,
@@ -16,7 +16,7 @@ from longpole.analyses.findings import (
 from longpole.damage import has_offset, source_losses
 from longpole.profiles import other_timeline
 from longpole.recording import options_for
-from longpole.wording import duration, escape, share
+from longpole.wording import duration, duration_range, escape, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +27,9 @@ __all__ = ["Finding", "Place", "check", "finding"]
 
 _LARGE_SHIFT_NS = 20_000
 _MOST_SHOWN = 8
+_FEWEST_ALIKE = 3
+"""Number of steps that are a group of their own rather than exceptions."""
+_TWICE = 2
 
 
 def check(trace: Trace) -> tuple[Finding, ...]:
@@ -219,13 +222,55 @@ def _clocks(trace: Trace, warnings: Sequence[_EventWarning]) -> Iterator[Finding
 
 
 def _marks(trace: Trace, warnings: Sequence[_EventWarning]) -> Iterator[Finding]:
-    if not len(trace.core.steps(None)):
+    steps = trace.core.steps(None).to_dicts()
+    if not steps:
         yield finding("no_steps")
+    if not trace.core.is_of_server:  # Answers about a server are about one kind of iterations.
+        yield from _two_lengths(trace, steps)
     for warning in _of_code("reused_external_ids", warnings):
         yield warning.found()
     counts = trace.warning_counts
     if counts["operators"] and not counts["operators_with_external_id"]:
         yield finding("no_external_ids", counts["operators"])
+
+
+def _two_lengths(trace: Trace, steps: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    """Find steps whose length is not that of the step of median length.
+
+    As in the choice of that step, only complete steps that follow another one count.
+    """
+    numbers = {step["step"] for step in steps}
+    follow = [step for step in steps if step["complete"] and step["step"] - 1 in numbers]
+    by_length = sorted(follow, key=_length_ns)
+    lengths_ns = [_length_ns(step) for step in by_length]
+    places = range(_FEWEST_ALIKE, len(by_length) - _FEWEST_ALIKE + 1)
+    gaps = [at for at in places if lengths_ns[at] >= _TWICE * lengths_ns[at - 1] > 0]
+    if len(gaps) != 1:
+        return
+    _, _, start_ns, end_ns, _ = trace.scope()
+    usual, others = by_length[: gaps[0]], by_length[gaps[0] :]
+    if end_ns - start_ns >= _length_ns(others[0]):
+        usual, others = others, usual
+    first = min(others, key=lambda step: step["start_ns"])
+    yield finding(
+        "steps_of_two_lengths",
+        len(others),
+        Place(event=first["event"], name=first["name"]),
+        others=_lengths(others),
+        n_usual=f"{len(usual):,}",
+        usual=_lengths(usual),
+    )
+
+
+def _length_ns(step: Mapping[str, Any]) -> int:
+    length_ns: int = step["window_end_ns"] - step["window_start_ns"]
+    return length_ns
+
+
+def _lengths(steps: Sequence[Mapping[str, Any]]) -> str:
+    """Return the lengths of steps, which are sorted by length, in words."""
+    least_ns, most_ns = _length_ns(steps[0]), _length_ns(steps[-1])
+    return duration(least_ns) if least_ns == most_ns else duration_range(least_ns, most_ns)
 
 
 def _ranks(trace: Trace) -> Iterator[Finding]:

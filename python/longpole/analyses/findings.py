@@ -216,6 +216,12 @@ KINDS: Final = {
         "the answers are about repeated annotations or GPU activities, else about the whole trace",
         "give the profiler a schedule and mark the steps with {step}",
     ),
+    "steps_of_two_lengths": Kind(
+        "info",
+        "steps that take {others}, unlike the {n_usual} steps that take {usual}",
+        "what an answer says of the step of median length does not hold for them",
+        "choose one of them with --step; the table `steps` lists them",
+    ),
     "no_external_ids": Kind(
         "info",
         "no operator has an external id",
