@@ -37,7 +37,9 @@ def test_without_an_argument_all_are_listed(capsys: pytest.CaptureFixture[str]):
 
 def test_another_word_is_refused_with_what_there_is(capsys: pytest.CaptureFixture[str]):
     assert run(["explain", "graph"]) == 2
-    assert "no remedy 'graph'; there are allocation, " in capsys.readouterr().err
+    assert "no remedy 'graph'; did you mean `cuda_graph`?" in capsys.readouterr().err
+    assert run(["explain", "xyz"]) == 2
+    assert "no remedy 'xyz'; there are allocation, " in capsys.readouterr().err
 
 
 def test_the_schema_of_a_verdict_lists_the_remedies_of_the_catalogue():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -107,7 +108,9 @@ def _answer(name: str | None) -> Answer:
     """
     known = {one.id: one for one in remedies()}
     if name is not None and name not in known:
-        message = f"no remedy {name!r}; there are {', '.join(sorted(known))}"
+        meant = difflib.get_close_matches(name, known, n=1)
+        others = f"did you mean `{meant[0]}`?" if meant else f"there are {', '.join(sorted(known))}"
+        message = f"no remedy {name!r}; {others}"
         raise click.UsageError(message)
     chosen = [*known.values()] if name is None else [known[name]]
     rows = [_row(one) for one in chosen]
