@@ -225,7 +225,7 @@ def _subject(change: Change) -> str:
     if change.kind == "data_loading":
         return "data loading"
     base, new = (_names(names) for names in (change.base_names, change.new_names))
-    word = KINDS[change.kind]
+    word = "copy" if change.kind == "copy" else KINDS[change.kind]
     if change.relation in _BECAME and base and new:
         return f"the {word} " + _BECAME[change.relation].format(base=base, new=new)
     side = {"added": "the new ", "removed": "the removed "}.get(change.relation, "the ")
