@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from longpole.opening import entries
+from longpole.opening import entries, first_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -209,8 +209,7 @@ def _open_ascend(path: Path) -> Path | BinaryIO:
 
 def _is_json(path: Path) -> bool:
     """Whether the content of a file begins like JSON."""
-    with path.open("rb") as file:
-        return file.read(1) in {b"{", b"["}
+    return first_bytes(path, 1) in {b"{", b"["}
 
 
 def _mindspore(path: Path) -> Ranks:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["STEPS", "database_kernels", "database_steps"]
 
 STEPS: Final = "analysis.db"
-"""Name of the database with the steps."""
+"""The database with the steps."""
 _STEP_TABLE: Final = "StepTraceTime"
 _PARTS: Final = {
     "computing_ns": "computing",

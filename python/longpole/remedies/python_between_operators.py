@@ -129,20 +129,18 @@ def _function(facts: Facts, gaps: list[ThreadGap]) -> tuple[str, int] | None:
 
 def _around(facts: Facts, gaps: list[ThreadGap]) -> list[Named]:
     """List the functions that are already running when gaps begin, without those of the step."""
-    of_name: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    times: dict[str, int] = defaultdict(int)
+    found: dict[str, Named] = {}
     for gap in gaps:
         frames = [] if gap.before is None else facts.around(gap.before)
         for depth, (event, kind, name) in enumerate(reversed(frames)):
             place = facts.place(event)
             is_step = place.end_ns - place.start_ns > _MOST_OF_STEP * facts.mean_ns
             if kind == "python" and not is_step and place.end_ns > gap.start_ns:
-                of_name[name].append((event, depth))
-                times[name] += min(place.end_ns, gap.end_ns) - gap.start_ns
-    return [
-        Named(name, "python", len(rows), times[name], rows[0][0], rows[0][1])
-        for name, rows in of_name.items()
-    ]
+                inside_ns = min(place.end_ns, gap.end_ns) - gap.start_ns
+                row = found.get(name, Named(name, kind, 0, 0, event, depth))
+                n_events, total_ns = row.n_events + 1, row.total_ns + inside_ns
+                found[name] = row._replace(n_events=n_events, total_ns=total_ns)
+    return [*found.values()]
 
 
 REMEDY: Final = Remedy(

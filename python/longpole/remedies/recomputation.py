@@ -101,16 +101,18 @@ def _between_layers(
 ) -> list[Stretch]:
     """Return the gaps of the forward pass, in which a checkpoint saves what it needs."""
     repeated = {_alike(facts, row) for found in again.values() for row in found}
-    spans: dict[tuple[int, int], list[int]] = defaultdict(list)
+    spans: dict[tuple[int, int], tuple[int, int]] = {}
     for row, node in rows:
         if node is None and _alike(facts, row) in repeated:
-            spans[row.lane, row.window] += [row.start_ns, row.end_ns]
+            place = row.lane, row.window
+            start_ns, end_ns = spans.get(place, (row.start_ns, row.end_ns))
+            spans[place] = min(start_ns, row.start_ns), max(end_ns, row.end_ns)
     return [
         gap.stretch
         for gap in facts.gaps(_LEAST_GAP_NS)
-        if (times := spans.get((gap.lane, gap.window)))
-        and min(times) <= gap.start_ns
-        and gap.end_ns <= max(times)
+        if (span := spans.get((gap.lane, gap.window)))
+        and span[0] <= gap.start_ns
+        and gap.end_ns <= span[1]
     ]
 
 

@@ -46,7 +46,7 @@ def _host_time(facts: Facts, waits: list[OnThread]) -> tuple[list[Stretch], list
     )
     events = {call.event for call in calls}
     before = {gap.after: gap for gap in facts.gaps(0) if gap.after in events}
-    is_wait = {call.event for call in waits}
+    waiting = {call.event for call in waits}
     rows: list[list[OnThread]] = []
     for call in calls:
         gap = before.get(call.event)
@@ -56,7 +56,7 @@ def _host_time(facts: Facts, waits: list[OnThread]) -> tuple[list[Stretch], list
             rows.append([call])
     inside, with_before = [], []
     for row in rows:
-        if any(call.event in is_wait for call in row):
+        if any(call.event in waiting for call in row):
             lane, start_ns, end_ns = row[0].lane, row[0].start_ns, row[-1].end_ns
             gap = before.get(row[0].event)
             inside.append((lane, start_ns, end_ns))

@@ -78,9 +78,10 @@ def _first_tensor(facts: Facts) -> Iterator[Found]:
     """Yield an operator that allocates a tensor, and takes long before the GPU does anything."""
     if facts.n_windows > 1:
         return
+    first_ns = min((kernel.start_ns for kernel in facts.kernels), default=None)
     for row in facts.long_events(_LEAST_SHARE):
         name = facts.name(row.event)
-        if name in MAKERS and not any(it.start_ns < row.end_ns for it in facts.kernels):
+        if name in MAKERS and (first_ns is None or row.end_ns <= first_ns):
             yield Found(
                 careful=[Drop(stretches=[row.stretch])],
                 advice=_later(facts),
