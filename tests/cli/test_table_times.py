@@ -1,0 +1,33 @@
+"""Tables show the times of the other commands, and events those of the file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import longpole
+from longpole.cli.program import run
+
+RECORDING = Path(__file__).parents[1] / "recordings/decode.before.json.gz"
+
+
+def told(capsys, *words):
+    assert run([*map(str, words), "--format", "json"]) == 0
+    return json.loads(capsys.readouterr().out)["data"]
+
+
+@pytest.mark.parametrize("options", [(), ("--as-recorded",)])
+def test_the_segments_of_a_table_are_those_of_the_path(options, capsys):
+    rows = told(capsys, "table", RECORDING, "segments", *options)["rows"]
+    length_ns = told(capsys, "path", RECORDING, *options)["length_ns"]
+    assert sum(row["duration_ns"] for row in rows) == length_ns
+
+
+def test_events_are_as_recorded(capsys):
+    rows = told(capsys, "table", RECORDING, "events", "--whole", "--top", 200)["rows"]
+    recorded = longpole.read_trace(RECORDING).events["start_ns"]
+    assert [row["start_ns"] for row in rows] == [recorded[row["event"]] for row in rows]
+    shifted = longpole.read_trace(RECORDING).without_profiler().events["start_ns"]
+    assert (shifted != recorded).any()

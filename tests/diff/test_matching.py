@@ -1,0 +1,57 @@
+"""How the work of two runs is matched, and its time counted."""
+
+from __future__ import annotations
+
+import longpole
+from longpole.testing import TraceBuilder
+
+
+def program(kernels, n_steps=6):
+    """Build steps with an operator for each name, which launches kernels of given times in us."""
+    builder = TraceBuilder()
+    for number in range(n_steps):
+        begin = 10_000 * number
+        builder.step(number, (begin, begin + 10_000))
+        at = begin + 10
+        for operator, works in kernels:
+            builder.operator(operator, (at, at + 100 * len(works)))
+            for name, length in works:
+                work = (at + 20, at + 20 + length)
+                builder.launch(name, call=(at + 1, at + 5), work=work)
+                at += 100
+    return builder.read()
+
+
+def test_kernels_that_replaced_others_are_matched_within_their_operator():
+    base = program([("aten::norm", [("norm_nchw", 70)]), ("aten::conv", [("conv_nchw", 50)])])
+    new = program(
+        [
+            ("aten::norm", [("norm_reduce", 20), ("norm_apply", 15)]),
+            ("aten::conv", [("conv_nhwc", 30)]),
+        ]
+    )
+    kernels = [row for row in longpole.diff(base, new).changes if row.kind == "kernel"]
+    pairs = {(row.base_names, row.new_names) for row in kernels}
+    assert pairs == {
+        (("norm_nchw",), ("norm_reduce", "norm_apply")),
+        (("conv_nchw",), ("conv_nhwc",)),
+    }
+
+
+def test_a_copy_that_its_call_stages_is_counted_once():
+    def copying(length):
+        builder = TraceBuilder()
+        for number in range(6):
+            begin = 10_000 * number
+            builder.step(number, (begin, begin + 10_000))
+            # The driver stages the bytes, and the call returns before the copy ends.
+            call = (begin + 10, begin + length - 200)
+            work = (begin + 20, begin + 20 + length)
+            name = "Memcpy HtoD (Pageable -> Device)"
+            builder.launch(name, call=call, work=work, by="cudaMemcpyAsync")
+        return builder.read()
+
+    [change] = [
+        row for row in longpole.diff(copying(4_000), copying(900)).changes if row.kind == "copy"
+    ]
+    assert (change.base_ns, change.new_ns) == (4_000_000, 900_000)
