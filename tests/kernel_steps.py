@@ -45,11 +45,13 @@ def _dense(shape: list[int]) -> list[int]:
     return steps
 
 
-def steps(kernels: list[Kernel], device: str = A100, number: int = 4) -> TraceBuilder:
+def steps(
+    kernels: list[Kernel], device: str = A100, number: int = 4, **properties: int
+) -> TraceBuilder:
     """Build steps in which the kernels run one after another, launched ahead of time."""
     memory = 85_000_000_000
     builder = TraceBuilder().header(
-        deviceProperties=[{"id": 0, "name": device, "totalGlobalMem": memory}]
+        deviceProperties=[{"id": 0, "name": device, "totalGlobalMem": memory, **properties}]
     )
     step_us = sum(kernel.duration_us for kernel in kernels)
     launched_us, free_us = 0.0, 100.0

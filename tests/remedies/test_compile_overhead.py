@@ -38,6 +38,21 @@ def test_compilation_in_every_step_gains_its_time():
     assert found.evidence == "1 compilation in every step takes 6.00 ms"
 
 
+def test_what_dynamo_does_around_a_compilation_may_go_too():
+    def fill(builder: TraceBuilder, begin: int) -> None:
+        builder.operator("dynamo", (begin + 2, begin + 1_010))
+        builder.operator("_compile.compile_inner (dynamo_timed)", (begin + 210, begin + 1_000))
+        builder.operator("dynamo", (begin + 1_011, begin + 1_110))
+        work = (begin + 1_130, begin + 2_130)
+        builder.launch("gemm", call=(begin + 1_115, begin + 1_125), work=work)
+        builder.call("cudaDeviceSynchronize", (begin + 1_130, begin + 2_135))
+
+    found = remedy_of("compile_overhead", steps(2_150, fill))
+    assert abs(found.gain_low - 790 / 2_150) < 0.01, found
+    # not with the one that compiles nothing
+    assert abs(found.gain_high - 1_008 / 2_150) < 0.01, found
+
+
 def test_compilation_in_a_single_step_belongs_to_the_start():
     found = remedy_of("compile_overhead", steps(8_100, compiling, n=1))
     assert found.advice.startswith("Record a later step")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from steps import remedy_of, steps
 
 if TYPE_CHECKING:
@@ -44,3 +45,15 @@ def test_a_pageable_copy_at_the_speed_of_a_slow_link_is_compared_with_a_fast_one
     # The least gain is that of a call that no longer waits: the copy keeps its length.
     assert found.gain_low < 0.05
     assert found.gain_high > 0.6
+
+
+def test_the_link_of_the_device_tells_what_pinned_copies_reach():
+    gains = {}
+    for device in ("NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB", "Tesla V100-SXM2-16GB"):
+        builder = steps(1_550, copying("Pageable"))
+        builder.header(deviceProperties=[{"id": 0, "name": device, "totalGlobalMem": 80e9}])
+        gains[device] = remedy_of("pinned_copies", builder)
+    h100, a100, v100 = gains.values()
+    # 10 MB took 1 ms; at 40 and 20 GB/s they take 0.25 and 0.5 ms
+    assert h100.gain_low - a100.gain_low == pytest.approx(0.25 / 1.55, abs=0.02)
+    assert v100 is None, "the copies reach what the link has"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
 from longpole.critical_path.changes import Drop
@@ -23,6 +24,9 @@ _COMPILING: Final = (
     "backward._backward_impl",
 )
 
+# What dynamo calls all that it does when it has to compile.
+_AROUND: Final = "dynamo"
+
 # Compilations in this share of several windows are recurring.
 _STEADY: Final = 0.6
 
@@ -35,8 +39,10 @@ def _find(facts: Facts) -> Iterator[Found]:
     recurs = len({row.window for row in rows}) >= max(_STEADY * facts.n_windows, 2)
     n_each = max(round(facts.per_window(len(rows))), 1)
     mean_ns = round(facts.per_window(total_ns))
+    with_dynamo = _outermost([*rows, *_around(facts, rows)])
     yield Found(
         careful=[Drop(stretches=[row.stretch for row in rows])],
+        hopeful=[Drop(stretches=[row.stretch for row in with_dynamo])],
         advice=(
             "Compile once for all shapes (`torch.compile(..., dynamic=True)`); "
             "`TORCH_LOGS=recompiles` says what changes"
@@ -52,6 +58,17 @@ def _find(facts: Facts) -> Iterator[Found]:
         ),
         events=facts.longest(rows),
     )
+
+
+def _around(facts: Facts, rows: list[OnThread]) -> list[OnThread]:
+    """List what dynamo does around compilations."""
+    starts = sorted((row.lane, row.start_ns) for row in rows)
+    return [
+        it
+        for it in facts.operators(_AROUND)
+        if facts.name(it.event) == _AROUND
+        and bisect_left(starts, (it.lane, it.start_ns)) < bisect_left(starts, (it.lane, it.end_ns))
+    ]
 
 
 def _outermost(rows: list[OnThread]) -> list[OnThread]:
@@ -70,7 +87,7 @@ REMEDY: Final = Remedy(
     effort="one_line",
     needs="operators or annotations of torch",
     seen_by="`_compile.compile_inner` or `entire_frame_compile` in the steps",
-    change="the compilations",
+    change="the compilations; at most all that dynamo does around them",
     not_when="everything is compiled before the recorded steps",
     find=_find,
 )

@@ -325,6 +325,13 @@ class Facts:
         return known[0] if len(known) == 1 else None
 
     @cached_property
+    def device_name(self) -> str | None:
+        """The name of the devices; None if unknown, or if they differ."""
+        names = {it.get("name") for it in self._devices.values()}
+        [name, *others] = names or {None}
+        return name if isinstance(name, str) and not others else None
+
+    @cached_property
     def n_processors(self) -> int | None:
         """Number of multiprocessors of the devices; None if unknown, or if they differ."""
         numbers = {it.get("numSms") for it in self._devices.values()}

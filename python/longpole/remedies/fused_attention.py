@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.critical_path.changes import Drop
@@ -18,7 +19,7 @@ from longpole.remedies.rooflines import (
 from longpole.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from longpole.critical_path.changes import Change
     from longpole.peaks import Peaks
@@ -28,6 +29,7 @@ __all__ = ["REMEDY"]
 
 _FORWARD: Final = "aten::_softmax"
 _BACKWARD: Final = "aten::_softmax_backward_data"
+_COPY: Final = "aten::copy_"
 _BATCHED: Final = frozenset({"aten::bmm", "aten::baddbmm"})
 
 # Operators that make a mask take less than this fraction of the softmax, and there are at most this
@@ -57,6 +59,8 @@ class _Attention(NamedTuple):
 
     softmax: Sized
     rows: list[Sized]
+    operand_copies: Sequence[Sized] = ()
+    """Copies right before it that lay out its operands, and one after it of its result."""
 
     @property
     def products(self) -> list[Sized]:
@@ -81,6 +85,8 @@ def _find(facts: Facts) -> Iterator[Found]:
             part[kernels[0].event] = fused_ns
     copies = sorted({event for it in found for event in _copies(facts, it)})
     gone: list[Change] = [Drop(kind="copy", events=copies)] if copies else []
+    operands = [event for it in found for row in it.operand_copies for event in row.events]
+    hopeful.update(dict.fromkeys(operands, 0.0))
     launches = [facts.place(row.operator) for it in found for row in it.rows[1:]]
     stretches = [it.stretch for it in launches]
     longest = max(found, key=lambda it: it.duration_ns)
@@ -120,15 +126,17 @@ def _written_out(facts: Facts, rows: list[Sized]) -> Iterator[_Attention]:
         if row.name not in {_FORWARD, _BACKWARD} or not row.tensors:
             continue
         scores = row.tensors[0].numel
-        before = _of_scores(row, rows[:place][::-1])[::-1]
-        around = [*before, row, *_of_scores(row, rows[place + 1 :])]
-        found = _Attention(row, _between_products(around, len(before)))
+        first = place - _n_of_scores(row, (rows[it] for it in range(place - 1, -1, -1)))
+        end = place + 1 + _n_of_scores(row, islice(rows, place + 1, None))
+        between = _between_products(rows[first:end], place - first)
+        found = _Attention(row, rows[first + between.start : first + between.stop])
         if _is_attention(found, scores) and not _is_fallback(facts, row):
-            yield found
+            copies = _operand_copies(rows, first + between.start, first + between.stop)
+            yield found._replace(operand_copies=copies)
 
 
-def _of_scores(softmax: Sized, rows: list[Sized]) -> list[Sized]:
-    """Return the operators next to a softmax that use the scores, or make a mask between them."""
+def _n_of_scores(softmax: Sized, rows: Iterable[Sized]) -> int:
+    """Count the operators next to a softmax that use the scores, or make a mask between them."""
     scores, found, n_small = softmax.tensors[0].numel, 0, 0
     for number, row in enumerate(rows, 1):
         if _is_other(row):
@@ -139,7 +147,22 @@ def _of_scores(softmax: Sized, rows: list[Sized]) -> list[Sized]:
             break
         else:
             n_small += 1
-    return rows[:found]
+    return found
+
+
+def _operand_copies(rows: list[Sized], first: int, end: int) -> list[Sized]:
+    """Return the copies next to an attention that lay out its operands and its result."""
+    sizes = {tensor.numel for it in rows[first:end] if is_product(it) for tensor in it.tensors}
+    before = takewhile(
+        lambda it: it.name == _COPY and _elements(it) in sizes,
+        (rows[place] for place in range(first - 1, -1, -1)),
+    )
+    after = (it for it in rows[end : end + 1] if it.name == _COPY and _elements(it) in sizes)
+    return [*before, *after]
+
+
+def _elements(row: Sized) -> int:
+    return max((tensor.numel for tensor in row.tensors), default=0)
 
 
 def _is_other(row: Sized) -> bool:
@@ -147,8 +170,8 @@ def _is_other(row: Sized) -> bool:
     return row.name in {_FORWARD, _BACKWARD}
 
 
-def _between_products(rows: list[Sized], softmax: int) -> list[Sized]:
-    """Return the operators from the product that writes the scores to the last one that reads them.
+def _between_products(rows: list[Sized], softmax: int) -> slice:
+    """Return the places from the product that writes the scores to the last one that reads them.
 
     In a backward pass, it includes two products on either side: for scores and value, and for query
     and key.
@@ -159,12 +182,12 @@ def _between_products(rows: list[Sized], softmax: int) -> list[Sized]:
     makes = [place for place in products if place < softmax and place not in reading]
     uses = [place for place in reading if place > softmax]
     if not makes or not uses:
-        return []
+        return slice(0, 0)
     if rows[softmax].name == _FORWARD:
-        return rows[makes[-1] : uses[0] + 1]
+        return slice(makes[-1], uses[0] + 1)
     before = [place for place in reading if place < softmax]
     first = min([makes[-1], *before[-1:]])
-    return rows[first : uses[:2][-1] + 1]
+    return slice(first, uses[:2][-1] + 1)
 
 
 def _copies(facts: Facts, found: _Attention) -> list[int]:
@@ -223,7 +246,8 @@ REMEDY: Final = Remedy(
     change=(
         "one kernel that computes the products at 30 to 60 % of the peak of 16 bit; for float32 or "
         "a device of unknown peak, one that takes 0.8 to 1.5 times what the products take; copies "
-        "between them are gone, and at most the host time of all operators but the first"
+        "between them are gone, and at most those that lay out operands, and the host time of all "
+        "operators but the first"
     ),
     not_when=(
         "heads have more than 256 elements, the scores are used elsewhere, or torch fell back "

@@ -11,7 +11,7 @@ from longpole.remedies.rooflines import Sized, in_launch_order, replaced
 from longpole.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from longpole.peaks import Peaks
     from longpole.remedies.facts import Facts
@@ -28,12 +28,38 @@ _OF_BEST: Final = 0.85
 # Kernels that reach less of the memory bandwidth are limited by something else.
 _MEMORY_BOUND: Final = 0.3
 
+# What a compiler fuses with elementwise operators around it: reductions, whose results it uses in a
+# second pass over memory, and `cat`.
+_REDUCTIONS: Final = frozenset(
+    f"aten::{name}"
+    for name in (
+        "mean",
+        "sum",
+        "amax",
+        "amin",
+        "var",
+        "var_mean",
+        "linalg_vector_norm",
+        "_softmax",
+        "_log_softmax",
+        "native_layer_norm",
+    )
+)
+_CAT: Final = "aten::cat"
+
+# Largest ratio between the numbers of elements of operators that are fused, such as those of halves
+# of a tensor; and smallest ratio of one with a value for each row, such as a mean.
+_ALIKE: Final = 4
+_OF_ROWS: Final = 64
+
 
 class _Row(NamedTuple):
     """Operators of one size, each of which can use the result of the previous one."""
 
     operators: list[Sized]
     n_elements: int
+    first: int
+    """The place of the first operator among those of its thread."""
 
     @property
     def duration_ns(self) -> int:
@@ -48,22 +74,19 @@ class _Row(NamedTuple):
 def _find(facts: Facts) -> Iterator[Found]:
     steps = [step.stretch for step in facts.annotations("Optimizer.step#")]
     of_optimizer = {work.event for work in facts.launched_in(steps)}
-    rows = [
-        row
-        for operators in in_launch_order(facts)
-        for row in _rows(operators, of_optimizer)
-        if _is_memory_bound(facts.peaks, row)
-    ]
+    rows: list[_Row] = []
+    wide: list[_Row] = []
+    for operators in in_launch_order(facts):
+        found = [
+            row for row in _rows(operators, of_optimizer) if _is_memory_bound(facts.peaks, row)
+        ]
+        rows += found
+        wide += _with_neighbours(operators, found, of_optimizer)
     if not facts.is_worth(max(sum(row.duration_ns for row in rows), 1)):
         return
-    careful: dict[int, float] = {}
-    hopeful: dict[int, float] = {}
-    for row in rows:
-        events = [event for it in row.operators for event in it.events]
-        for part, fused_ns in zip((careful, hopeful), _fused_ns(facts.peaks, row), strict=True):
-            part.update(dict.fromkeys(events, 0.0))
-            part[events[0]] = fused_ns
-    launches = [facts.place(it.operator) for row in rows for it in row.operators[1:]]
+    careful = _times((row, _most_ns(facts.peaks, row)) for row in rows)
+    hopeful = _times((row, _least_ns(row)) for row in wide)
+    launches = [facts.place(it.operator) for row in wide for it in row.operators[1:]]
     stretches = [it.stretch for it in launches]
     longest = max(rows, key=lambda row: row.duration_ns)
     n_kernels = round(facts.per_window(sum(len(row.operators) for row in rows)))
@@ -83,18 +106,57 @@ def _find(facts: Facts) -> Iterator[Found]:
     )
 
 
+def _times(fused: Iterable[tuple[_Row, float]]) -> dict[int, float]:
+    """Return the time of each kernel when one of each row does the work of all, in ns."""
+    times: dict[int, float] = {}
+    for row, fused_ns in fused:
+        events = [event for it in row.operators for event in it.events]
+        times.update(dict.fromkeys(events, 0.0))
+        times[events[0]] = fused_ns
+    return times
+
+
 def _rows(operators: list[Sized], left_out: set[int]) -> Iterator[_Row]:
     row: list[Sized] = []
-    for it in operators:
+    first = 0
+    for place, it in enumerate(operators):
         is_one = _is_elementwise(it) and it.kernels[0].event not in left_out
         if row and not (is_one and _continues(row, it)):
             if len(row) >= _LEAST_IN_ROW:
-                yield _Row(row, _elements(row[0]))
+                yield _Row(row, _elements(row[0]), first)
             row = []
         if is_one:
+            first = place if not row else first
             row.append(it)
     if len(row) >= _LEAST_IN_ROW:
-        yield _Row(row, _elements(row[0]))
+        yield _Row(row, _elements(row[0]), first)
+
+
+def _with_neighbours(
+    operators: list[Sized], rows: list[_Row], left_out: set[int]
+) -> Iterator[_Row]:
+    """Yield rows with all that a compiler may fuse with them; those that meet are one."""
+    end = 0
+    for row in rows:
+        if row.first < end:
+            continue
+        first, last = row.first, row.first + len(row.operators)
+        while first > end and _is_fused_with(row, operators[first - 1], left_out):
+            first -= 1
+        while last < len(operators) and _is_fused_with(row, operators[last], left_out):
+            last += 1
+        yield _Row(operators[first:last], row.n_elements, first)
+        end = last
+
+
+def _is_fused_with(row: _Row, it: Sized, left_out: set[int]) -> bool:
+    """Whether a compiler may fuse an operator with a row next to it."""
+    if it.kernels[0].event in left_out or not it.tensors:
+        return False
+    if not (is_pointwise(it.name) or it.name in _REDUCTIONS or it.name == _CAT):
+        return False
+    ratio = _elements(it) / max(row.n_elements, 1)
+    return 1 / _ALIKE <= ratio <= _ALIKE or ratio <= 1 / _OF_ROWS
 
 
 def _is_elementwise(it: Sized) -> bool:
@@ -130,17 +192,19 @@ def _is_memory_bound(peaks: Peaks | None, row: _Row) -> bool:
     return row.rate >= _MEMORY_BOUND * peaks.bandwidth
 
 
-def _fused_ns(peaks: Peaks | None, row: _Row) -> tuple[float, float]:
-    """Return the upper and lower bound of the time of one kernel for a row.
-
-    The upper bound reads every further tensor, the lower bound only those of the first operator.
-    """
+def _most_ns(peaks: Peaks | None, row: _Row) -> float:
+    """Return the upper bound of the time of one kernel for a row: it reads every further tensor."""
     n_bytes = float(_bytes(row.operators[0]))
     further = sum(_further(it, row.n_elements) for it in row.operators[1:])
     most = row.rate if peaks is None or peaks.bandwidth is None else peaks.bandwidth
-    most_ns = (n_bytes + further) / (_OF_BEST * min(row.rate, most))
-    least_ns = n_bytes / max(row.rate, 1e-9)
-    return min(most_ns, row.duration_ns), min(least_ns, row.duration_ns)
+    return min((n_bytes + further) / (_OF_BEST * min(row.rate, most)), row.duration_ns)
+
+
+def _least_ns(row: _Row) -> float:
+    """Return the lower bound: a pass like that of the first operator, and one per reduction."""
+    n_passes = 1 + sum(it.name in _REDUCTIONS for it in row.operators[:-1])
+    n_bytes = _bytes(row.operators[0]) or max(map(_bytes, row.operators))  # 0 if unknown
+    return min(n_passes * n_bytes / max(row.rate, 1e-9), row.duration_ns)
 
 
 def _further(it: Sized, n_elements: int) -> int:
@@ -160,8 +224,8 @@ REMEDY: Final = Remedy(
     ),
     change=(
         "one kernel instead of a row: it reads the inputs once and writes one result; at least "
-        "every further tensor is a separate input; at most the host time of all operators but the "
-        "first is gone"
+        "every further tensor is a separate input; at most reductions and `cat` next to the row "
+        "are part of it, and the host time of all operators but the first is gone"
     ),
     not_when=(
         "the kernels are those of an optimizer, or one operator changes one tensor after the other"

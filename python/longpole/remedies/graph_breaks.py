@@ -9,14 +9,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.critical_path.changes import Drop, RemoveWait
+from longpole.critical_path.changes import Drop, RemoveWait, Scale
 from longpole.remedies.model import Found, Remedy
 from longpole.wording import count, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import Stretch
+    from longpole.critical_path.changes import Change, Stretch
     from longpole.remedies.facts import Facts, OnThread
 
 __all__ = ["REMEDY"]
@@ -32,6 +32,15 @@ _PREPARING: Final = (
 
 # With fewer breaks in a window there is little to gain.
 _LEAST_BREAKS: Final = 2
+
+# Reading a value in Python is what most often breaks a graph. With one for this share of the
+# breaks, it is the cause.
+_READ: Final = "aten::item"
+_OF_BREAKS: Final = 0.5
+
+# A whole function also prepares arguments and calls its kernels: at most this share of the host
+# time outside operators stays.
+_STAYS: Final = 0.5
 
 
 class _Whole(NamedTuple):
@@ -53,17 +62,22 @@ def _find(facts: Facts) -> Iterator[Found]:
     outside_ns = sum(end_ns - start_ns for _, start_ns, end_ns in stretches)
     if not facts.is_worth(outside_ns):
         return
+    without_waits = RemoveWait(stretches=[it.region.stretch for it in broken])
+    reads = _reads(facts, broken)
+    without_reads: list[Change] = [Drop(stretches=[row.stretch for row in reads]), without_waits]
+    breaks_at_reads = len(reads) >= _OF_BREAKS * n_breaks
     yield Found(
-        careful=[Drop(stretches=[row.stretch for row in preparing])],
-        hopeful=[
-            Drop(stretches=stretches),
-            RemoveWait(stretches=[it.region.stretch for it in broken]),
+        careful=[
+            Drop(stretches=[row.stretch for row in preparing]),
+            Scale(by=_STAYS, stretches=stretches),
+            *(without_reads if breaks_at_reads else []),
         ],
+        hopeful=[Drop(stretches=[*stretches, *(row.stretch for row in reads)]), without_waits],
         advice="Compile the model as one graph (`torch.compile(..., fullgraph=True)` shows breaks)",
         evidence=(
             f"it breaks {count(max(round(facts.per_window(n_breaks)), 1), 'time', 'times')} a "
-            f"{facts.parts['unit']}, and {duration(round(facts.per_window(outside_ns)))} of the "
-            "host time is in no operator"
+            f"{facts.parts['unit']}{f', at `{_READ}`' * breaks_at_reads}, and "
+            f"{duration(round(facts.per_window(outside_ns)))} of the host time is in no operator"
         ),
         events=facts.longest(row for it in broken for row in it.inner),
     )
@@ -79,6 +93,12 @@ def _wholes(regions: list[OnThread]) -> list[_Whole]:
         else:
             wholes.append(_Whole(row, []))
     return wholes
+
+
+def _reads(facts: Facts, broken: list[_Whole]) -> list[OnThread]:
+    """List the values that Python reads inside broken regions."""
+    spans = [it.region.stretch for it in broken]
+    return [row for row in facts.operators(_READ) if _is_within(spans, row)]
 
 
 def _inner_span(whole: _Whole) -> Stretch:
@@ -140,8 +160,9 @@ REMEDY: Final = Remedy(
     needs="operators of torch",
     seen_by="`Torch-Compiled Region` within another one, at least twice a step",
     change=(
-        "what the inner regions do before their kernels: guards, arguments; at most all host "
-        "time of the broken regions outside operators and calls, and their waits"
+        "what the inner regions do before their kernels: guards, arguments; half of the other "
+        "host time of the broken regions outside operators and calls, at most all of it; values "
+        "that Python reads at the breaks, and the waits for them"
     ),
     not_when="no region lies within another one, or it happens once a step",
     find=_find,

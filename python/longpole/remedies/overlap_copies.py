@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# At least half of what other work of the GPU can hide is hidden.
-_CAREFUL: Final = 0.5
+# At least this share of what other work of the GPU can hide is hidden.
+_CAREFUL: Final = 0.75
 
 
 def _find(facts: Facts) -> Iterator[Found]:
@@ -47,8 +47,8 @@ REMEDY: Final = Remedy(
     effort="code",
     needs="memcpys",
     seen_by="copies between pinned memory and the GPU on the critical path",
-    change="half of the time that kernels can hide, which is no longer than all kernels take; at "
-    "most, all of that time",
+    change="three quarters of the time that kernels can hide, which is no longer than all kernels "
+    "take; at most, all of that time",
     not_when="the memory is pageable (see `pinned_copies`), or other work hides the copies",
     find=_find,
 )

@@ -6,6 +6,7 @@ link, and their calls wait, however asynchronous they are.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.critical_path.changes import Drop, RemoveWait, Replace, Scale
@@ -23,8 +24,15 @@ __all__ = ["REMEDY"]
 # Smaller copies take as long as their call, which pinned memory does not change.
 _LEAST_BYTES: Final = 1 << 20
 
-# What pinned copies reach where the trace has none to compare with, in bytes a ns: of PCIe 4 and 5.
-_PINNED: Final = (22.0, 52.0)
+# What pinned copies reach where the trace has none to compare with, in bytes a ns: on the link of
+# the device, and on that of an unknown one. 16 lanes of PCIe 3, 4 and 5 have 15.8, 31.5 and 63 GB/s
+# in each direction.
+_OF_LINK: Final = (
+    (re.compile(r"\b(H100|H200|H20|B100|B200|B300|MI3\d\dX?)\b"), (40.0, 56.0)),
+    (re.compile(r"\b(A100|A800|A30|A40|A10G?|L4|L40S?|MI2\d\dX?|RTX [34A]\d+)\b"), (20.0, 27.0)),
+    (re.compile(r"\b(V100|P100|P40|T4|RTX 20\d\d|MI[56]0|MI100)\b"), (10.0, 13.5)),
+)
+_PINNED: Final = (22.0, 56.0)
 
 # What a call that only enqueues a copy takes.
 _CALL_NS: Final = 10_000
@@ -50,10 +58,16 @@ def _find(facts: Facts) -> Iterator[Found]:
         ends = [facts.core.pageable_ends(row.work.event) for row in large]
         pageable = [row for row, both in zip(large, ends, strict=True) if any(both)]
         pinned = [row.bandwidth for row, both in zip(large, ends, strict=True) if not any(both)]
-        rates = (max(pinned), max(pinned)) if pinned else _PINNED
+        rates = (max(pinned), max(pinned)) if pinned else _rates_of_link(facts)
         slow = [row for row in pageable if row.bandwidth < _NEARLY * rates[1]]
         if facts.is_worth(sum(row.work.duration_ns for row in slow)):
             yield _found(facts, slow, rates, is_from_host=is_from_host)
+
+
+def _rates_of_link(facts: Facts) -> tuple[float, float]:
+    """Return the least and the most that pinned copies reach, in bytes a ns."""
+    name = facts.device_name or ""
+    return next((rates for pattern, rates in _OF_LINK if pattern.search(name)), _PINNED)
 
 
 def _found(
@@ -112,9 +126,9 @@ REMEDY: Final = Remedy(
     needs="memcpys with their bytes",
     seen_by="copies of at least 1 MB from or to pageable memory",
     change=(
-        "copies at the bandwidth that pinned ones reach in the trace (else 22 to 52 GB/s), calls "
-        "that only enqueue them, and no wait for copies to the GPU; at most, next to other "
-        "work"
+        "copies at the bandwidth that pinned ones reach in the trace (else what they reach on the "
+        "link of the device: 40 to 56 GB/s on an H100, 20 to 27 GB/s on an A100), calls that only "
+        "enqueue them, and no wait for copies to the GPU; at most, next to other work"
     ),
     not_when="the memory is pinned, or the copies are small",
     find=_find,

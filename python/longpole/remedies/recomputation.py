@@ -39,7 +39,7 @@ _FORWARD: Final = (
 _LEAST_IN_NODE: Final = 2
 
 # Shorter gaps, in ns, are those between two operators of any layer.
-_LEAST_GAP_NS: Final = 20_000
+_LEAST_GAP_NS: Final = 8_000
 
 
 def _find(facts: Facts) -> Iterator[Found]:

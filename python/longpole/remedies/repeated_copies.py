@@ -28,6 +28,9 @@ _LEAST_COPIES: Final = 3
 _LEAST_BYTES: Final = 1 << 18
 _LEAST_BETWEEN: Final = 3
 
+# Operators that only copy: without the copy, the host does none of their work.
+_COPYING: Final = ("aten::to", "aten::_to_copy", "aten::copy_")
+
 
 def _find(facts: Facts) -> Iterator[Found]:
     of_kind: dict[tuple[int, str], list[Activity]] = defaultdict(list)
@@ -83,6 +86,11 @@ def _found(facts: Facts, n_bytes: int, what: str, copies: list[Activity]) -> Fou
     calls = [copy.call for copy in copies if copy.call is not None]
     works = set(events)
     waits = [wait.call.event for wait in facts.waits if wait.work in works]
+    stretches = [
+        facts.place(copy.outermost).stretch
+        for copy in copies
+        if copy.outermost is not None and facts.name(copy.outermost) in _COPYING
+    ]
     n_each = round(facts.per_window(len(copies)))
     of_what = f" in {what}" if what else ""
     return Found(
@@ -90,6 +98,7 @@ def _found(facts: Facts, n_bytes: int, what: str, copies: list[Activity]) -> Fou
             Drop(kind="copy", events=events),
             Drop(kind="runtime", events=calls),
             RemoveWait(events=[*calls, *waits]),
+            *([Drop(stretches=stretches)] if stretches else []),
         ],
         advice="Keep this tensor on the GPU, if it is the same each time (`register_buffer`)",
         evidence=(
@@ -110,7 +119,8 @@ REMEDY: Final = Remedy(
         "at least 3 copies of one size to the GPU in every step, of 256 KB or more, with 3 "
         "launches or more between each two"
     ),
-    change="the copies, their calls and waits; that the bytes are the same is not known",
+    change="the copies, the operators that only copy, their calls and waits; that the bytes are "
+    "the same is not known",
     not_when="the copies follow each other, as those of a batch do, or their number changes",
     is_upper_bound=True,
     find=_find,

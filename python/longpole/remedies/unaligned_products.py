@@ -30,9 +30,12 @@ _UNALIGNED: Final = re.compile(r"align[12](?!\d)")
 _PRECISIONS: Final = {"c10::Half": "fp16", "c10::BFloat16": "bf16"}
 _MULTIPLE: Final = 8
 
-# Part of the peak that padded products reach: the least, and the most where no aligned product of
-# the trace reaches more.
-_OF_PEAK: Final = (0.3, 0.7)
+# Part of the peak that padded products reach: the least, and the most. One with tiles for less than
+# two waves of all multiprocessors may reach less.
+_OF_PEAK: Final = (0.5, 0.75)
+_OF_PEAK_IF_SMALL: Final = (0.3, 0.75)
+_TILE: Final = 128 * 128
+_WAVES: Final = 2
 _OF_BANDWIDTH: Final = (0.6, 0.9)
 _SHORTEST_NS: Final = 3_000
 _FLOPS_OF_NS: Final = 1e3
@@ -49,7 +52,7 @@ def _find(facts: Facts) -> Iterator[Found]:
     if peaks is None or peaks.bandwidth is None:
         return
     rows = [row for row in sized_kernels(facts) if is_product(row) and _is_unaligned(facts, row)]
-    products = [found for row in rows if (found := _padded(peaks, row)) is not None]
+    products = [found for row in rows if (found := _padded(facts, peaks, row)) is not None]
     if not facts.is_worth(max(sum(it.row.duration_ns for it in products), 1)):
         return
     careful = {
@@ -86,22 +89,32 @@ def _is_unaligned(facts: Facts, row: Sized) -> bool:
     return any(size % _MULTIPLE for size in sizes)
 
 
-def _padded(peaks: Peaks, row: Sized) -> _Unaligned | None:
+def _padded(facts: Facts, peaks: Peaks, row: Sized) -> _Unaligned | None:
     """Return the time of a product with padded dimensions; None if unknown."""
     work = row.work
     peak = None if work is None else peaks.matrix.get(_PRECISIONS.get(work.dtype, ""))
     if work is None or work.n_bytes is None or peak is None or peaks.bandwidth is None:
         return None
+    of_peaks = _OF_PEAK if _is_large(facts, row) else _OF_PEAK_IF_SMALL
     times = [
         max(
             work.flops / (of_peak * peak * _FLOPS_OF_NS),
             work.n_bytes / (of_bandwidth * peaks.bandwidth),
             _SHORTEST_NS,
         )
-        for of_peak, of_bandwidth in zip(_OF_PEAK, _OF_BANDWIDTH, strict=True)
+        for of_peak, of_bandwidth in zip(of_peaks, _OF_BANDWIDTH, strict=True)
     ]
     most_ns, least_ns = (min(time_ns, row.duration_ns) for time_ns in times)
     return _Unaligned(row, most_ns, least_ns)
+
+
+def _is_large(facts: Facts, row: Sized) -> bool:
+    """Whether a product has enough tiles for all multiprocessors."""
+    if facts.n_processors is None:
+        return False
+    n_inner = max(row.tensors[-1].shape[-2], 1)  # of the right factor
+    n_results = (row.work.flops if row.work else 0) / (2 * n_inner)
+    return n_results >= _WAVES * facts.n_processors * _TILE
 
 
 REMEDY: Final = Remedy(
@@ -114,8 +127,8 @@ REMEDY: Final = Remedy(
         "not a multiple of 8"
     ),
     change=(
-        "the products at 30 to 70 % of the peak of 16 bit, and at no more than 60 to 90 % of the "
-        "bandwidth of memory"
+        "the products at 50 to 75 % of the peak of 16 bit, small ones at 30 % or more, and at no "
+        "more than 60 to 90 % of the bandwidth of memory"
     ),
     not_when="the kernel reads 4 elements or more at a time",
     find=_find,
