@@ -73,8 +73,8 @@ def made(value, device):
     return value
 
 
-def operator(operator, overload, inputs):
-    """Return a function that runs an operator with inputs."""
+def resolved(operator, overload, inputs):
+    """Return the overload of an operator that takes inputs, and these by position and by name."""
     import torch
 
     namespace, name = operator.split("::")
@@ -96,8 +96,14 @@ def operator(operator, overload, inputs):
         except (RuntimeError, TypeError, ValueError) as error:
             failures.append(f"{overload}: {error}")
         else:
-            return lambda: call(*positional, **named)
+            return call, positional, named
     raise SystemExit("no overload takes these inputs:\\n" + "\\n".join(failures))
+
+
+def operator(operator, overload, inputs):
+    """Return a function that runs an operator with inputs."""
+    call, positional, named = resolved(operator, overload, inputs)
+    return lambda: call(*positional, **named)
 '''
 """What scripts make inputs and operators with."""
 

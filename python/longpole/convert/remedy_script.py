@@ -91,16 +91,79 @@ def fused_attention(operators, device, _):
     import torch
     from torch.nn.functional import scaled_dot_product_attention
 
-    (_, first), (_, second) = operators
-    query, key = [made(each, device) for each in first if isinstance(each, Tensor)][-2:]
-    value = [made(each, device) for each in second if isinstance(each, Tensor)][-1]
+    query, key, value = attention_inputs(operators, device)
     heads = query[None], key.transpose(1, 2)[None], value[None]
 
     def written():
-        scores = torch.bmm(query, key) * query.shape[-1] ** -0.5
-        return torch.bmm(torch.softmax(scores, -1), value)
+        return attention(query, key, value)
 
     return written, lambda: scaled_dot_product_attention(*heads)
+
+
+def fused_attention_training(operators, device, _):
+    """Return attention and its gradients, with its scores written out, and fused."""
+    import torch
+    from torch.nn.functional import scaled_dot_product_attention
+
+    query, key, value = attention_inputs(operators, device)
+    inputs = [each.detach().requires_grad_() for each in (query, key.transpose(1, 2), value)]
+    heads = [each.detach()[None].requires_grad_() for each in inputs]
+    gradient = torch.randn_like(attention(query, key, value))
+
+    def written():
+        with torch.enable_grad():
+            result = attention(inputs[0], inputs[1].transpose(1, 2), inputs[2])
+            return torch.autograd.grad(result, inputs, gradient)
+
+    def fused():
+        with torch.enable_grad():
+            result = scaled_dot_product_attention(*heads)
+            return torch.autograd.grad(result, heads, gradient[None])
+
+    return written, fused
+
+
+def attention_inputs(operators, device):
+    """Make the factors of the two products: query, transposed key, and value."""
+    (_, first), (_, second) = operators
+    query, key = [made(each, device) for each in first if isinstance(each, Tensor)][-2:]
+    value = [made(each, device) for each in second if isinstance(each, Tensor)][-1]
+    return query, key, value
+
+
+def attention(query, key, value):
+    """Compute attention with its scores written out."""
+    import torch
+
+    scores = torch.bmm(query, key) * query.shape[-1] ** -0.5
+    return torch.bmm(torch.softmax(scores, -1), value)
+
+
+def compiled(operators, device, _):
+    """Return operators in a row, each with the result of the one before, and compiled."""
+    import torch
+
+    parts = [resolved(name, "", [made(each, device) for each in inputs])
+             for name, inputs in operators]
+
+    def row():
+        result = None
+        for call, positional, named in parts:
+            own = list(positional)
+            for place, value in list(enumerate(own))[:: -1 if call is COPY else 1]:
+                if is_alike(value, result):
+                    own[place] = result
+                    break
+            result = call(*own, **named)
+            result = result[0] if isinstance(result, tuple) else result
+        return result
+
+    def is_alike(value, result):
+        both = isinstance(value, torch.Tensor) and isinstance(result, torch.Tensor)
+        return both and value.shape == result.shape and value.dtype == result.dtype
+
+    COPY = torch.ops.aten.copy_.default
+    return row, torch.compile(row)
 
 
 def fused_optimizer(operators, device, name):
@@ -127,6 +190,8 @@ HOW = {{
     "tf32": tf32,
     "channels_last": channels_last,
     "fused_attention": fused_attention,
+    "fused_attention_training": fused_attention_training,
+    "compiled": compiled,
     "fused_optimizer": fused_optimizer,
 }}
 

@@ -106,19 +106,27 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 
 def _forms(found: list[_Attention]) -> list[Form]:
-    """Return what a script can time: the forward passes, those of one shape together."""
-    alike: dict[str, list[_Attention]] = defaultdict(list)
+    """Return what a script can time: attentions of one shape together, with their gradients."""
+    backward: dict[int, list[_Attention]] = defaultdict(list)
+    forward: dict[str, list[_Attention]] = defaultdict(list)
     for it in found:
         if it.softmax.name == _FORWARD:
-            alike[" ".join(in_shape(row) for row in it.products)].append(it)
-    return [
-        Form(
-            how="fused_attention",
-            operators=[same[0].products[0].operator, same[0].products[-1].operator],
-            events=[event for it in same for row in it.rows for event in row.events],
+            forward[" ".join(in_shape(row) for row in it.products)].append(it)
+        else:
+            backward[it.softmax.tensors[0].numel].append(it)
+    forms = []
+    for _, same in sorted(forward.items()):
+        gradients = backward[same[0].softmax.tensors[0].numel]
+        has_gradients = len(gradients) == len(same)
+        timed = [*same, *(gradients if has_gradients else [])]
+        forms.append(
+            Form(
+                how="fused_attention_training" if has_gradients else "fused_attention",
+                operators=[same[0].products[0].operator, same[0].products[-1].operator],
+                events=[event for it in timed for row in it.rows for event in row.events],
+            )
         )
-        for _, same in sorted(alike.items())
-    ]
+    return forms
 
 
 def _written_out(facts: Facts, rows: list[Sized]) -> Iterator[_Attention]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.critical_path.changes import Drop
 from longpole.flops import is_pointwise
-from longpole.remedies.model import Found, Remedy
-from longpole.remedies.rooflines import Sized, in_launch_order, replaced
+from longpole.remedies.model import Form, Found, Remedy
+from longpole.remedies.rooflines import Sized, in_launch_order, in_shape, replaced
 from longpole.wording import count
 
 if TYPE_CHECKING:
@@ -103,7 +104,23 @@ def _find(facts: Facts) -> Iterator[Found]:
         ),
         name=longest.operators[0].name,
         events=facts.longest(kernel for it in longest.operators for kernel in it.kernels),
+        forms=_forms(wide),
     )
+
+
+def _forms(rows: list[_Row]) -> list[Form]:
+    """Return what a script can time: rows of the same operators and shapes together."""
+    alike: dict[tuple[str, ...], list[_Row]] = defaultdict(list)
+    for row in rows:
+        alike[tuple(in_shape(it) for it in row.operators)].append(row)
+    return [
+        Form(
+            how="compiled",
+            operators=[it.operator for it in same[0].operators],
+            events=[event for row in same for it in row.operators for event in it.events],
+        )
+        for _, same in sorted(alike.items())
+    ]
 
 
 def _times(fused: Iterable[tuple[_Row, float]]) -> dict[int, float]:

@@ -20,7 +20,14 @@ Effort = Literal["one_line", "configuration", "code", "kernel"]
 EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
 
 
-How = Literal["tf32", "channels_last", "fused_attention", "fused_optimizer"]
+How = Literal[
+    "tf32",
+    "channels_last",
+    "fused_attention",
+    "fused_attention_training",
+    "fused_optimizer",
+    "compiled",
+]
 """Kind of change that a script makes to operators to time them in both forms."""
 
 
