@@ -334,9 +334,11 @@ class Ranks(Data):
         if calls.is_empty() and len(self.set) == 1:
             return "No collectives were found; ask the one rank with `longpole summary`."
         if calls.is_empty():
+            is_unmatched = any(it.kind == "unmatched call" for it in self.set.findings)
+            why = "No collectives can be matched" if is_unmatched else "No collectives were found"
             return (
-                "No collectives were found: the ranks cannot be joined, and each is on its own "
-                "clock. Ask each with `longpole summary`, and compare two with `longpole diff`."
+                f"{why}: the ranks cannot be joined, and each is on its own clock. "
+                "Ask each with `longpole summary`, and compare two with `longpole diff`."
             )
         named = ", ".join(sorted({str(name) for name in calls["operation"].drop_nulls()}))
         operations = f" ({named})" if named else ""

@@ -17,9 +17,19 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# A run has at least this many collectives with one name, each shorter than this.
+# A run has at least this many collectives with one name, each shorter than this, or of fewer bytes:
+# on a slow network such a message also takes the time of a round trip, whatever its size.
 _LEAST_IN_RUN: Final = 8
 _LONGEST_NS: Final = 100_000
+_MOST_BYTES: Final = 1 << 18
+
+# Bytes of an element, by what PyTorch calls its type.
+_ELEMENT_BYTES: Final = {
+    **dict.fromkeys(("Double", "Long", "ComplexFloat"), 8),
+    **dict.fromkeys(("Float", "Int"), 4),
+    **dict.fromkeys(("Half", "BFloat16", "Short"), 2),
+    **dict.fromkeys(("Byte", "Char", "Bool", "Float8_e4m3fn", "Float8_e5m2"), 1),
+}
 
 # Together they take as long as the longest, or at most three times that.
 _CAREFUL: Final = 3
@@ -68,9 +78,7 @@ def _runs(facts: Facts, works: list[Activity]) -> Iterator[list[Activity]]:
     """List collectives with one name that are launched with nothing else in between."""
     run: list[Activity] = []
     for work in [*works, None]:
-        is_small = (
-            work is not None and work.kind == "communication" and work.duration_ns < _LONGEST_NS
-        )
+        is_small = work is not None and work.kind == "communication" and _is_small(facts, work)
         is_next = (
             bool(run) and work is not None and facts.name(work.event) == facts.name(run[0].event)
         )
@@ -80,6 +88,17 @@ def _runs(facts: Facts, works: list[Activity]) -> Iterator[list[Activity]]:
             run = []
         if is_small and work is not None:
             run.append(work)
+
+
+def _is_small(facts: Facts, work: Activity) -> bool:
+    """Whether a collective is short, or of few bytes."""
+    if work.duration_ns < _LONGEST_NS:
+        return True
+    n_elements = facts.number(work.event, "In msg nelems")
+    element_bytes = _ELEMENT_BYTES.get(facts.text(work.event, "dtype") or "")
+    if n_elements is None or element_bytes is None:
+        return False
+    return 0 < n_elements * element_bytes <= _MOST_BYTES
 
 
 def _together(run: list[Activity], factor: int) -> list[Change]:
@@ -102,8 +121,8 @@ REMEDY: Final = Remedy(
     effort="configuration",
     needs="kernels that communicate, linked to their calls",
     seen_by=(
-        "8 collectives or more of one name, each shorter than 100 us, that one thread launches "
-        "with no other kernel between them"
+        "8 collectives or more of one name, each shorter than 100 us or of at most 256 KiB, that "
+        "one thread launches with no other kernel between them"
     ),
     change="each run takes three times as long as its longest collective; at most, once",
     not_when="other work is launched between them, as by tensor parallelism",
