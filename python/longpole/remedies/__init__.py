@@ -16,9 +16,13 @@ place. These queries suffice for most remedies:
   which counts to the window in which it begins.
 - `around(event)`, `names_in(stretches)`: what encloses an event, and what lies in a stretch.
 - `gaps(least_ns)`, `waits`: time in which a thread runs nothing, and calls that waited for a GPU.
-- `called(operator)`, `work(operator)`: recorded inputs, and the FLOPs and bytes they mean.
+- `called(operator)`, `work(operator)`: recorded inputs, as `called(operator).tensor(0).shape`, and
+  the FLOPs and bytes they mean; None without recorded shapes.
 - `once(function)`, `is_worth(time_ns)`, `per_window(number)`: a result shared by remedies, whether
   it matters at all, and a mean for the evidence.
+
+What happens in fewer than half of the windows is usually not worth a change. What a thread
+launches in a row are activities sorted by the start of their call (`tensor_loop.py`).
 
 Whoever drops kernels also drops the delays before them (`Drop(kind="kernel_delay")`), and the time
 of threads that launched them. `Remedy.side` is the side with most of what goes; a change of one

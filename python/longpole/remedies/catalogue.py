@@ -34,6 +34,7 @@ CATALOGUE: Final = (
     "read_one_by_one",
     "tensors_from_python",
     "boolean_indexing",
+    "tensor_loop",
     "graph_breaks",
     "recurring_call",
     "python_between_operators",

@@ -53,7 +53,7 @@ class Found:
     careful: Sequence[Change]
     """Changes certain to be possible, for the lower bound of the gain."""
     hopeful: Sequence[Change] = ()
-    """Changes that may be possible, for the upper bound; empty if it is the same."""
+    """All changes of the upper bound, which replace `careful`; empty if it is the same."""
     advice: str
     """What to change, in the imperative, without a full stop: "Let AdamW update all tensors at
     once (`fused=True`)"."""
