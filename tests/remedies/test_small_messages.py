@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
+import pytest
 from steps import remedy_of, steps
+
+from longpole import read_trace
+from longpole.remedies.facts import ARGUMENTS
 
 if TYPE_CHECKING:
     from longpole.testing import TraceBuilder
@@ -39,6 +44,26 @@ def test_messages_in_a_row_take_as_long_as_one_to_three():
         "20 collectives a step such as ncclDevKernel_AllReduce_Sum_f32"
     )
     assert found.evidence.endswith("follow each other without other work, 40 us each")
+
+
+@pytest.mark.parametrize("n_elements", [16_384, 1_000_000])
+def test_long_messages_of_few_bytes_count_as_a_command_reads_them(n_elements, tmp_path):
+    def fill(builder: TraceBuilder, begin: int) -> None:
+        now, free = begin, begin + 20
+        for _ in range(20):
+            builder.launch(REDUCE, call=(now, now + 5), work=(free, free + 200))
+            now, free = now + 6, free + 200
+        builder.call("cudaDeviceSynchronize", (now, free + 5))
+
+    path = steps(4_030, fill).write(tmp_path / "trace.json")
+    content = json.loads(path.read_text())
+    for event in content["traceEvents"]:
+        if event["name"] == REDUCE:
+            event["args"] |= {"In msg nelems": n_elements, "dtype": "Float"}
+    path.write_text(json.dumps(content))
+    remedies = read_trace(path, args=ARGUMENTS).verdict().remedies
+    is_found = any(row.remedy == "small_messages" for row in remedies)
+    assert is_found == (4 * n_elements <= 1 << 18)
 
 
 def test_messages_with_work_between_them_are_left_alone():

@@ -46,7 +46,7 @@ __all__ = [
     "ThreadGap",
 ]
 
-ARGUMENTS: Final = (*INPUT_ARGUMENTS, "bytes", "grid")
+ARGUMENTS: Final = (*INPUT_ARGUMENTS, "bytes", "grid", "In msg nelems", "dtype")
 """Event arguments that remedies use: inputs of operators, sizes of copies and kernels."""
 
 # Minimum share of a window for a call to be examined.
