@@ -56,6 +56,7 @@ TABLES: Final[Mapping[str, Mapping[str, str]]] = {
         "mfu": "Model FLOPs utilisation of a step",
         "operator_kernels": "Kernels that each operator launches, with their launch delays",
         "annotated_kernels": "The GPU activities of a window by annotation and name",
+        "concurrent_streams": "How many streams of each device were busy at once, and how long",
         "kernel_sequences": "Frequent sequences of GPU activities below the same operator",
         "measured_work": "FLOPs and bytes of operators, from counters and from formulas",
         "counters_by_operator": "Performance counters of kernels, with their operators",
