@@ -16,13 +16,18 @@ place. These queries suffice for most remedies:
   which counts to the window in which it begins.
 - `around(event)`, `names_in(stretches)`: what encloses an event, and what lies in a stretch.
 - `gaps(least_ns)`, `waits`: time in which a thread runs nothing, and calls that waited for a GPU.
-- `called(operator)`, `work(operator)`: recorded inputs, and the FLOPs and bytes they mean.
+- `name(event)`, `place(event)`, `number(event, key)`, `text(event, key)`: what is recorded of an
+  event. Arguments are read if they are in `facts.ARGUMENTS`, or link events.
+- `called(operator)`, `work(operator)`: recorded inputs, and the FLOPs and bytes they mean; `peaks`:
+  what the device reaches at most.
 - `once(function)`, `is_worth(time_ns)`, `per_window(number)`: a result shared by remedies, whether
   it matters at all, and a mean for the evidence.
 
-Whoever drops kernels also drops the delays before them (`Drop(kind="kernel_delay")`), and the time
-of threads that launched them. `Remedy.side` is the side with most of what goes; a change of one
-side alone never gains more than the whole side.
+Changes are those of `longpole.critical_path.changes`: `Scale`, `Drop`, `Replace` (by a computed
+time), `Insert` (what the mechanism costs) and `RemoveWait`, which apply in their order: `Scale`
+after `Insert` scales what was added, too. Whoever drops kernels also drops the delays before them
+(`Drop(kind="kernel_delay")`), and the time of threads that launched them. `Remedy.side` is the side
+with most of what goes; a change of one side alone never gains more than the whole side.
 """
 
 from longpole.remedies.facts import Facts
