@@ -2,7 +2,8 @@
 
 A table is a file of this folder with a function of the same name, which takes a trace and a window
 and returns a frame, or data with `blocks()` and `records()`. The names of its other parameters are
-those of command-line options.
+those of command-line options. A docstring describes them if they mean anything else than `_SHARED`
+says.
 """
 
 from __future__ import annotations
