@@ -101,9 +101,23 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
 def unwanted(text, words=WORDS):
-    """Return the phrases that have a better one, each with its context."""
+    """Return the phrases that have a better one, each with its context and the better one."""
     prose = " ".join(QUOTED.sub(" ", text).split())
-    return [prose[max(0, found.start() - 40) : found.end() + 20] for found in words.finditer(prose)]
+    return [
+        f"{prose[max(0, found.start() - 40) : found.end() + 20]}"
+        f" ({found[0]!r}; better: {better(prose, found.start())})"
+        for found in words.finditer(prose)
+    ]
+
+
+def better(prose, start):
+    """Return what to write instead of the phrase at a place."""
+    listed = {**INSTEAD_IN_CODE, **INSTEAD}
+    return next(
+        text
+        for words, text in listed.items()
+        if re.compile(rf"\b(?:{words})", re.IGNORECASE).match(prose, start)
+    )
 
 
 def docstrings(path):
@@ -205,7 +219,8 @@ def test_odd_docstrings_are_found(tmp_path):
 
 
 def test_the_words_are_found_in_prose_and_not_in_code():
-    assert unwanted("Its own\ntime is long.") == ["Its own time is long."]
+    expected = "Its own time is long. ('own time'; better: self time)"
+    assert unwanted("Its own\ntime is long.") == [expected]
     assert unwanted("`handover` [see](own-time.md), timestamps") == []
 
 

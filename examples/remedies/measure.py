@@ -158,7 +158,7 @@ def _lines(path: Path) -> list[str]:
 
 def _programs() -> list[str]:
     """List the programs: those with remedies, then those without, and what compiles last."""
-    names = {path.stem for path in Path(__file__).parent.glob("*.py")} - {"measure", "models"}
+    names = {path.stem for path in Path(__file__).parent.glob("*.py")} - {"measure", "models", "ranks"}
     last = ("compile", "graph_breaks")
     return sorted(names, key=lambda name: (name.startswith(last), name.startswith("decoy"), name))
 

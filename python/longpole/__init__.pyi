@@ -13,6 +13,7 @@ from longpole.analyses.check import check as check
 from longpole.analyses.collective_waits import collective_waits as collective_waits
 from longpole.analyses.communication import communication as communication
 from longpole.analyses.communication_links import communication_links as communication_links
+from longpole.analyses.concurrent_streams import concurrent_streams as concurrent_streams
 from longpole.analyses.copy_bandwidth import copy_bandwidth as copy_bandwidth
 from longpole.analyses.copy_summary import copy_summary as copy_summary
 from longpole.analyses.counter_tracks import counter_tracks as counter_tracks

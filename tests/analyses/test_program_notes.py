@@ -128,6 +128,44 @@ def test_a_backward_pass_that_is_checked_for_nan_is_noted(n_checked, expected):
     assert ("anomaly_mode" in notes(steps(add))) == expected
 
 
+@pytest.mark.parametrize(
+    ("nodes", "beside", "expected"),
+    [
+        (12, None, True),
+        (0, None, False),
+        (3, None, False),
+        (12, "autograd::engine::evaluate_function: MmBackward0", False),
+        (12, "Optimizer.step#Adam.step", False),
+        (12, "kernels of another thread", False),
+    ],
+)
+def test_an_inference_that_prepares_a_backward_pass_is_noted(nodes, beside, expected):
+    def add(builder, start):
+        for place in range(20):
+            begin = start + 2_000 + 100 * place
+            number = {"Sequence number": 500 + min(place, nodes)}
+            builder.operator("aten::mm", (begin, begin + 90), **number)
+        begin = start + 6_000
+        if beside and beside.startswith("autograd"):
+            builder.operator(beside, (begin, begin + 90), thread=2)
+        elif beside and beside.startswith("Optimizer"):
+            builder.annotation(beside, (begin, begin + 90))
+        elif beside:
+            call, work = (begin, begin + 10), (begin + 20, begin + 500)
+            builder.launch("gemm", call=call, work=work, thread=2)
+
+    assert ("unused_graph" in notes(steps(add))) == expected
+
+
+def test_without_steps_a_backward_pass_may_still_follow():
+    builder = TraceBuilder()
+    for place in range(60):
+        begin = 100 * place
+        builder.operator("aten::mm", (begin, begin + 90), **{"Sequence number": place})
+        builder.launch("gemm", call=(begin + 10, begin + 20), work=(begin + 30, begin + 80))
+    assert "unused_graph" not in notes(builder)
+
+
 def test_check_shows_the_notes_apart_from_the_problems_of_the_trace(tmp_path, capsys):
     def add(builder, start):
         builder.call("cuModuleLoadData", (start + 2_000, start + 2_500))

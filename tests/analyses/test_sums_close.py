@@ -101,6 +101,18 @@ def test_types_at_the_same_time_are_as_by_brute_force(rows, window):
 
 
 @given(rows=activities, window=windows)
+def test_streams_that_are_busy_at_once_are_as_by_brute_force(rows, window):
+    found = longpole.concurrent_streams(built(rows).read(), between(window))
+    expected = {}
+    for device in {row["device"] for row in rows}:
+        lanes = [instants(rows, device, stream, window) for stream in (7, 8)]
+        for here in zip(*lanes, strict=True):
+            key = (device, sum(map(bool, here)))
+            expected[key] = expected.get(key, 0) + US
+    assert {row[:2]: row[2] for row in found.rows()} == expected
+
+
+@given(rows=activities, window=windows)
 def test_idle_time_by_cause_is_the_idle_time(rows, window):
     trace = built(rows).read()
     keys = ["device", "stream"]

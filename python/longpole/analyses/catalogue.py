@@ -2,7 +2,8 @@
 
 A table is a file of this folder with a function of the same name, which takes a trace and a window
 and returns a frame, or data with `blocks()` and `records()`. The names of its other parameters are
-those of command-line options.
+those of command-line options. A docstring describes them if they mean anything else than `_SHARED`
+says.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ TABLES: Final[Mapping[str, Mapping[str, str]]] = {
         "mfu": "Model FLOPs utilisation of a step",
         "operator_kernels": "Kernels that each operator launches, with their launch delays",
         "annotated_kernels": "The GPU activities of a window by annotation and name",
+        "concurrent_streams": "How many streams of each device were busy at once, and how long",
         "kernel_sequences": "Frequent sequences of GPU activities below the same operator",
         "measured_work": "FLOPs and bytes of operators, from counters and from formulas",
         "counters_by_operator": "Performance counters of kernels, with their operators",

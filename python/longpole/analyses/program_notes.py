@@ -39,6 +39,10 @@ _LAUNCH: Final = re.compile(r"(?:cuda|cu|hip)\w*Launch")
 _FEWEST_CHECKS: Final = 10
 _CHECKED_NODES: Final = 0.5
 _NODE: Final = "autograd::engine::evaluate_function"
+
+# In fewer steps, a backward pass may still follow; a few nodes cost next to nothing.
+_STEPS_WITHOUT_BACKWARD: Final = 3
+_FEWEST_NODES: Final = 10
 _CONVOLUTIONS: Final = ("aten::conv1d", "aten::conv2d", "aten::conv3d")
 _TRAINING: Final = 5
 """Position of the argument of `aten::batch_norm` that says whether it normalises by the batch."""
@@ -223,6 +227,40 @@ def _anomaly(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] | None:
     return checks, f"{count(len(checks), 'result')} of the backward pass are checked for NaN"
 
 
+def _unused_graph(trace: Trace, facts: Facts) -> tuple[Sequence[int], str] | None:
+    """Find operators that prepare a backward pass, which no step has.
+
+    Torch numbers the nodes of a backward pass: an operator has the number of the next node of its
+    thread, which grows only if a node is created.
+    """
+    is_step = facts.parts["unit"] == "step" and facts.n_windows >= _STEPS_WITHOUT_BACKWARD
+    if not is_step or len(trace.core.backward_links()) or _trains(facts):
+        return None
+    numbered: dict[int, dict[int, dict[int, int]]] = {}
+    for row in facts.operators():
+        if row.window < _STEPS_WITHOUT_BACKWARD:
+            number = facts.number(row.event, "Sequence number")
+            if number is not None:
+                lanes = numbered.setdefault(row.window, {})
+                lanes.setdefault(row.lane, {}).setdefault(number, row.event)
+    # The operators with the last number of a thread may have created no node.
+    nodes = [
+        [numbers[number] for numbers in lanes.values() for number in sorted(numbers)[:-1]]
+        for lanes in numbered.values()
+    ]
+    fewest = min(map(len, nodes), default=0) if len(nodes) == _STEPS_WITHOUT_BACKWARD else 0
+    # A backward pass that was not recorded launches its kernels from a thread of its own.
+    if fewest < _FEWEST_NODES or not facts.launch_lanes <= set(numbered[0]):
+        return None
+    told = f"operators create {count(fewest, 'node')} of a backward pass a step, which has none"
+    return [event for events in nodes for event in events], told
+
+
+def _trains(facts: Facts) -> bool:
+    """Whether there is a backward pass, or an optimizer, which follows one."""
+    return bool(facts.operators(_NODE) or facts.annotations("Optimizer."))
+
+
 def _parent(facts: Facts, event: int) -> str:
     """Return the operator directly around an event."""
     return next((name for _, kind, name in facts.around(event)[1:] if kind == "operator"), "")
@@ -270,6 +308,12 @@ RULES: Final = (
         "`aten::isnan` after at least half of the nodes of the backward pass",
         "turn off `torch.autograd.set_detect_anomaly`",
         _anomaly,
+    ),
+    Rule(
+        "unused_graph",
+        "sequence numbers that grow in every step, no backward pass and no optimizer",
+        "run inference inside `torch.inference_mode()` or `torch.no_grad()`",
+        _unused_graph,
     ),
 )
 """The rules, in the order of the list."""

@@ -92,7 +92,8 @@ def fused_attention(operators, device, _):
     from torch.nn.functional import scaled_dot_product_attention
 
     query, key, value = attention_inputs(operators, device)
-    heads = query[None], key.transpose(1, 2)[None], value[None]
+    # As a program would pass them: a fused kernel needs the elements of a head side by side.
+    heads = [each.contiguous()[None] for each in (query, key.transpose(1, 2), value)]
 
     def written():
         return attention(query, key, value)
@@ -107,7 +108,7 @@ def fused_attention_training(operators, device, _):
 
     query, key, value = attention_inputs(operators, device)
     inputs = [each.detach().requires_grad_() for each in (query, key.transpose(1, 2), value)]
-    heads = [each.detach()[None].requires_grad_() for each in inputs]
+    heads = [each.detach().contiguous()[None].requires_grad_() for each in inputs]
     gradient = torch.randn_like(attention(query, key, value))
 
     def written():

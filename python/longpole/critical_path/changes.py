@@ -197,7 +197,8 @@ class Replace(_Timed):
 class Insert(_Timed):
     """Adds a time to each of some events, for example the cost of a mechanism.
 
-    `events` are rows of `Trace.events`.
+    `events` are rows of `Trace.events`. Changes apply in their order: a later `Scale` of the same
+    events also scales the added time.
     """
 
     def __data__(self) -> ChangeData:

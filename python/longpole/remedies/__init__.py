@@ -16,17 +16,21 @@ place. These queries suffice for most remedies:
   which counts to the window in which it begins.
 - `around(event)`, `names_in(stretches)`: what encloses an event, and what lies in a stretch.
 - `gaps(least_ns)`, `waits`: time in which a thread runs nothing, and calls that waited for a GPU.
+- `name(event)`, `place(event)`, `number(event, key)`, `text(event, key)`: what is recorded of an
+  event. Arguments are read if they are in `facts.ARGUMENTS`, or link events.
 - `called(operator)`, `work(operator)`: recorded inputs, as `called(operator).tensor(0).shape`, and
-  the FLOPs and bytes they mean; None without recorded shapes.
+  the FLOPs and bytes they mean, None without recorded shapes; `peaks`: what the device reaches.
 - `once(function)`, `is_worth(time_ns)`, `per_window(number)`: a result shared by remedies, whether
   it matters at all, and a mean for the evidence.
 
 What happens in fewer than half of the windows is usually not worth a change. What a thread
 launches in a row are activities sorted by the start of their call (`tensor_loop.py`).
 
-Whoever drops kernels also drops the delays before them (`Drop(kind="kernel_delay")`), and the time
-of threads that launched them. `Remedy.side` is the side with most of what goes; a change of one
-side alone never gains more than the whole side.
+Changes are those of `longpole.critical_path.changes`: `Scale`, `Drop`, `Replace` (by a computed
+time), `Insert` (what the mechanism costs) and `RemoveWait`, which apply in their order: `Scale`
+after `Insert` scales what was added, too. Whoever drops kernels also drops the delays before them
+(`Drop(kind="kernel_delay")`), and the time of threads that launched them. `Remedy.side` is the side
+with most of what goes; a change of one side alone never gains more than the whole side.
 """
 
 from longpole.remedies.facts import Facts

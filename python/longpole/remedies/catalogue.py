@@ -25,6 +25,7 @@ CATALOGUE: Final = (
     "loader_prefetch",
     "pinned_copies",
     "repeated_copies",
+    "converted_copies",
     "compile_overhead",
     "allocation",
     "optimizer_loop",

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from longpole.critical_path.changes import Drop
+from longpole.remedies.facts import OnThread
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.rooflines import in_words
 from longpole.wording import count
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.critical_path.changes import Stretch
-    from longpole.remedies.facts import Facts, OnThread
+    from longpole.remedies.facts import Activity, Facts
 
 __all__ = ["REMEDY"]
 
@@ -54,9 +55,10 @@ def _find(facts: Facts) -> Iterator[Found]:
     again = {node: rows for node, rows in of_node.items() if len(rows) >= _LEAST_IN_NODE}
     if not again:
         return
-    stretches = _repeated(facts, again)
-    works = facts.launched_in(stretches)
-    kernels = [work for work in works if work.kind == "kernel"]
+    spans = _spans(facts, rows, _repeats(facts, again))
+    stretches = _repeated(facts, again, set())
+    longer = _repeated(facts, again, _names(facts, spans))
+    kernels = _kernels(facts, stretches)
     if not kernels or not facts.is_worth(sum(work.duration_ns for work in kernels)):
         return
     n_kernels = max(round(facts.per_window(len(kernels))), 1)
@@ -67,8 +69,8 @@ def _find(facts: Facts) -> Iterator[Found]:
             Drop(stretches=stretches),
         ],
         hopeful=[
-            Drop(kind="kernel", events=[work.event for work in kernels]),
-            Drop(stretches=[*stretches, *_between_layers(facts, rows, again)]),
+            Drop(kind="kernel", events=[work.event for work in _kernels(facts, longer)]),
+            Drop(stretches=[*longer, *_between_layers(facts, spans)]),
         ],
         advice="Keep the activations of some layers, without a checkpoint, if memory allows",
         evidence=(
@@ -80,33 +82,55 @@ def _find(facts: Facts) -> Iterator[Found]:
     )
 
 
-def _repeated(facts: Facts, again: dict[int, list[OnThread]]) -> list[Stretch]:
+def _kernels(facts: Facts, stretches: list[Stretch]) -> list[Activity]:
+    return [work for work in facts.launched_in(stretches) if work.kind == "kernel"]
+
+
+def _repeated(
+    facts: Facts, again: dict[int, list[OnThread]], of_forward: set[str]
+) -> list[Stretch]:
     """Return the time in which nodes run the forward pass again.
 
     A node first does that, and then, after Python has left the checkpoint, its own part of the
-    backward pass, which begins with its next operator.
+    backward pass. That begins with the operator after those found; at most, with the first one of
+    a name that the forward pass does not have.
     """
     stretches = []
     for node, rows in again.items():
         place = facts.place(node)
         last_ns = max(row.end_ns for row in rows)
         after = facts.names_in([(place.lane, last_ns, place.end_ns)])
-        starts_ns = [facts.place(row.first).start_ns for row in after if row.kind == "operator"]
+        own = [row for row in after if row.kind == "operator" and row.name not in of_forward]
+        starts_ns = [facts.place(row.first).start_ns for row in own]
         stretches.append((place.lane, place.start_ns, min(starts_ns, default=last_ns)))
     return stretches
 
 
-def _between_layers(
-    facts: Facts, rows: list[tuple[OnThread, int | None]], again: dict[int, list[OnThread]]
-) -> list[Stretch]:
-    """Return the gaps of the forward pass, in which a checkpoint saves what it needs."""
-    repeated = {_alike(facts, row) for found in again.values() for row in found}
+def _repeats(facts: Facts, again: dict[int, list[OnThread]]) -> set[tuple[str, str]]:
+    return {_alike(facts, row) for found in again.values() for row in found}
+
+
+def _spans(
+    facts: Facts, rows: list[tuple[OnThread, int | None]], repeated: set[tuple[str, str]]
+) -> dict[tuple[int, int], tuple[int, int]]:
+    """Return from when to when each thread and window runs the forward pass that is repeated."""
     spans: dict[tuple[int, int], tuple[int, int]] = {}
     for row, node in rows:
         if node is None and _alike(facts, row) in repeated:
             place = row.lane, row.window
             start_ns, end_ns = spans.get(place, (row.start_ns, row.end_ns))
             spans[place] = min(start_ns, row.start_ns), max(end_ns, row.end_ns)
+    return spans
+
+
+def _names(facts: Facts, spans: dict[tuple[int, int], tuple[int, int]]) -> set[str]:
+    """Return the names of all operators of the forward pass."""
+    stretches = [(lane, *span) for (lane, _), span in spans.items()]
+    return {row.name for row in facts.names_in(stretches) if row.kind == "operator"}
+
+
+def _between_layers(facts: Facts, spans: dict[tuple[int, int], tuple[int, int]]) -> list[Stretch]:
+    """Return the gaps of the forward pass, in which a checkpoint saves what it needs."""
     return [
         gap.stretch
         for gap in facts.gaps(_LEAST_GAP_NS)
@@ -117,9 +141,20 @@ def _between_layers(
 
 
 def _forward(facts: Facts) -> list[OnThread]:
-    rows = facts.operators(*_FORWARD)
+    """List the operators, also those before the windows that launched kernels of these."""
+    rows = {row.event: row for row in facts.operators(*_FORWARD)}
+    for kernel in facts.kernels:
+        if kernel.operator is None or kernel.operator in rows:
+            continue
+        around = [event for event, _, _ in facts.around(kernel.operator)]
+        for event in (kernel.operator, *around):
+            if event not in rows and facts.name(event) in _FORWARD:
+                place = facts.place(event)
+                rows[event] = OnThread(
+                    event, place.lane, place.start_ns, place.end_ns, kernel.window
+                )
     return sorted(
-        (row for row in rows if facts.name(row.event) in _FORWARD),
+        (row for row in rows.values() if facts.name(row.event) in _FORWARD),
         key=lambda row: (row.lane, row.start_ns),
     )
 
@@ -144,7 +179,8 @@ REMEDY: Final = Remedy(
         "the backward pass, with the inputs that they have in the forward pass"
     ),
     change="what these operators launch, and what the host does from the start of the node until "
-    "it begins its own part; at most, the gaps between operators of the forward pass as well",
+    "it begins its own part; at most, also all that follows with names of the forward pass, and "
+    "the gaps between its operators",
     not_when="the activations of all layers do not fit into memory: then it holds for some layers",
     find=_find,
 )
