@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["REMEDY"]
 
 # A run has at least this many collectives with one name, each shorter than this, or of fewer bytes:
-# on a slow network such a message also takes the time of a round trip, whatever its size.
+# a message of few bytes takes as long as a round trip, also on a slow network.
 _LEAST_IN_RUN: Final = 8
 _LONGEST_NS: Final = 100_000
 _MOST_BYTES: Final = 1 << 18
