@@ -19,9 +19,10 @@ def test_a_remedy_is_explained_with_what_was_measured(capsys: pytest.CaptureFixt
     for text in (remedy.seen_by, remedy.change, remedy.not_when, remedy.needs):
         assert text in told
     assert (
-        "cuda_graph: 2.94 to 0.34 ms, saves 88 % (88 to 91); predicted when it was recorded: 92 to 93 %"
+        "cuda_graph: 2.94 to 0.34 ms, saves 88 % (88 to 91); predicted when it was recorded: "
+        "92 to 93 %"
     ) in told
-    assert "NVIDIA H100 80GB HBM3, torch 2.11.0+cu130, 2026-11-26" in told
+    assert "NVIDIA H100 80GB HBM3, torch 2.11.0+cu130, 2026-11-27" in told
 
 
 def test_a_remedy_that_was_not_measured_says_so(capsys: pytest.CaptureFixture[str]):
@@ -40,6 +41,15 @@ def test_another_word_is_refused_with_what_there_is(capsys: pytest.CaptureFixtur
     assert "no remedy 'graph'; did you mean `cuda_graph`?" in capsys.readouterr().err
     assert run(["explain", "xyz"]) == 2
     assert "no remedy 'xyz'; there are allocation, " in capsys.readouterr().err
+
+
+def test_a_note_of_check_is_no_remedy_and_is_explained_all_the_same(
+    capsys: pytest.CaptureFixture[str],
+):
+    assert run(["explain", "launch_blocking"]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "launch_blocking is a note of `longpole check`: every launch of a long kernel" in told
+    assert "unset `CUDA_LAUNCH_BLOCKING`" in told
 
 
 def test_the_schema_of_a_verdict_lists_the_remedies_of_the_catalogue():

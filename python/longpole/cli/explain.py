@@ -108,6 +108,12 @@ def _answer(name: str | None) -> Answer:
     """
     known = {one.id: one for one in remedies()}
     if name is not None and name not in known:
+        from longpole.analyses.program_notes import RULES
+
+        for rule in RULES:
+            if rule.code == name:
+                message = f"{name} is a note of `longpole check`: {rule.seen_by}; {rule.advice}"
+                raise click.UsageError(message)
         meant = difflib.get_close_matches(name, known, n=1)
         others = f"did you mean `{meant[0]}`?" if meant else f"there are {', '.join(sorted(known))}"
         message = f"no remedy {name!r}; {others}"
