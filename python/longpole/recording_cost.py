@@ -22,6 +22,7 @@ __all__ = [
     "cost_blocks",
     "measured_step_ns",
     "misfit",
+    "recorded_sentence",
     "recording_cost_of",
     "step_blocks",
     "step_sentence",
@@ -232,6 +233,22 @@ def step_sentence(cost: RecordingCost) -> str | None:
         return f"{_WITHOUT} {unit} takes about {duration(step_ns)} ({recorded}; {bounds})."
     source = "given" if cost["status"] == "given" else "measured"
     return f"{_WITHOUT} {unit} takes {duration(step_ns)}, as {source} ({recorded})."
+
+
+def recorded_sentence(cost: RecordingCost) -> str | None:
+    """Return how to get the times without the profiler, if those recorded are much longer.
+
+    Examples
+    --------
+    >>> recorded_sentence(unknown_cost("few operators"))
+    """
+    told = step_sentence(cost)
+    if told is None or 1 - (cost["step_ns"] or 0) / (cost["recorded_step_ns"] or 1) <= SAID_ABOVE:
+        return None
+    return (
+        f"These times are as recorded. {told} Commands answer for that program, and so does "
+        "`trace.without_profiler()`."
+    )
 
 
 def step_blocks(cost: RecordingCost | None) -> list[Block]:

@@ -143,3 +143,5 @@ class Findings(Data):
     """Further actions, and the caveat, if a short answer has no room for them."""
     limit: tuple[str, str] | None = field(default=None, metadata=HIDDEN)
     """What limits the program and by how much, in a few words; None if unknown."""
+    recorded: str | None = field(default=None, metadata=HIDDEN)
+    """How to get the times without the profiler, if those recorded are much longer."""
