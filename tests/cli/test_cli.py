@@ -215,7 +215,7 @@ def test_a_missing_file_is_one_sentence_and_exit_3(longpole):
 
 
 READERS = (
-    *("summary", "check", "path", "whatif --ideal", "table", "serving", "diff", "ranks"),
+    *("summary", "check", "path", "whatif", "table", "serving", "diff", "ranks"),
     *("report -o out.html", "convert -o out.json", "merge -o out.pftrace", "chakra check", "tune"),
     *("bench results", "bench best", "bench compare", "bench extract", "summary --vocabulary"),
 )
@@ -399,7 +399,7 @@ def test_importing_brings_nothing_heavy(code):
 @pytest.mark.parametrize("form", ["text", "json"])
 @pytest.mark.parametrize(
     "command",
-    [["summary"], ["path"], ["whatif", "--ideal"], ["whatif", "--drop", "kernel"], ["check"]],
+    [["summary"], ["path"], ["whatif"], ["whatif", "--drop", "kernel"], ["check"]],
     ids=" ".join,
 )
 def test_answers_in_text_and_json_do_not_wait_for_polars(trace, command, form):

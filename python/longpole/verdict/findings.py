@@ -66,6 +66,8 @@ class Span:
     unit: Unit
     number: int | None
     length_ns: int
+    mean_ns: int
+    """Mean length of all `n` windows, to which gains refer."""
     min_ns: int
     max_ns: int
     n: int

@@ -114,12 +114,13 @@ def _remedy(row: Gained, *, is_named: bool, is_listed: bool) -> Remedy:
 
 
 def _window(parts: VerdictParts) -> Span:
-    length_ns, min_ns, max_ns, _ = parts["lengths_ns"]
+    length_ns, min_ns, max_ns, total_ns = parts["lengths_ns"]
     numbers = parts["numbers"]
     return Span(
         unit=parts["unit"],
         number=numbers[parts["shown"]] if numbers else None,
         length_ns=length_ns,
+        mean_ns=round(total_ns / max(parts["n_windows"], 1)),
         min_ns=min_ns,
         max_ns=max_ns,
         n=parts["n_windows"],
