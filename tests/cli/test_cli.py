@@ -346,7 +346,7 @@ def test_a_reader_that_leaves_is_no_error(trace):
 def test_a_reader_that_leaves_a_usage_error_gets_no_traceback(trace):
     reader, writer = os.pipe()
     os.close(reader)
-    command = [*LONGPOLE, "whatif", trace, "--format", "json"]
+    command = [*LONGPOLE, "whatif", trace, "--drop", "", "--format", "json"]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False, text=True)
     os.close(writer)
     assert done.returncode == exit_codes.USAGE
