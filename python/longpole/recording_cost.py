@@ -31,7 +31,7 @@ __all__ = [
 
 CostStatus = Literal["estimated", "measured", "given", "unknown"]
 
-_WITHOUT: Final = "Without the profiler the usual"
+_WITHOUT: Final = "Without the profiler the median"
 
 SAID_ABOVE: Final = 0.05
 """Below this share of the step, the summary does not mention the overhead."""
@@ -68,7 +68,7 @@ class OverheadParts(TypedDict):
     """Unit of the default window."""
     classes: list[dict[str, Any]]
     lengths_ns: tuple[int, int, int, int] | None
-    """The usual step as recorded, without the profiler, and the lower and upper bound of the
+    """The median step as recorded, without the profiler, and the lower and upper bound of the
     latter."""
     factor: float
     misfit: tuple[str, int | None] | None
@@ -105,9 +105,9 @@ class RecordingCost(Row):
     reason: str | None
     """Why the overhead is unknown, or why a measured time was not used."""
     recorded_step_ns: int | None
-    """The usual step as recorded."""
+    """The median step as recorded."""
     step_ns: int | None
-    """The usual step without the profiler."""
+    """The median step without the profiler."""
     least_step_ns: int | None
     most_step_ns: int | None
     factor: float | None
@@ -220,7 +220,7 @@ def step_sentence(cost: RecordingCost) -> str | None:
     >>> cost.update(status="estimated", recorded_step_ns=98_000_000, step_ns=43_000_000)
     >>> cost.update(least_step_ns=38_000_000, most_step_ns=51_000_000)
     >>> step_sentence(cost)
-    'Without the profiler the usual step takes about 43.0 ms (98.0 ms recorded; 38.0 to 51.0 ms).'
+    'Without the profiler the median step takes about 43.0 ms (98.0 ms recorded; 38.0 to 51.0 ms).'
     """
     recorded_ns, step_ns = cost["recorded_step_ns"], cost["step_ns"]
     if not recorded_ns or step_ns is None:

@@ -437,7 +437,7 @@ class Trace(TraceTables):
     def recording_cost(
         self, step_time_ns: int | None = None, *, step_name: str | None = None
     ) -> RecordingCost:
-        """Estimate the recording overhead, and the length of the usual step without the profiler.
+        """Estimate the recording overhead, and the length of the median step without the profiler.
 
         Parameters
         ----------

@@ -135,7 +135,7 @@ class RankSegment(Row):
 
 
 class RankStep(Row):
-    """The usual step of a rank, as recorded and without the profiler."""
+    """The median step of a rank, as recorded and without the profiler."""
 
     rank: int
     recorded_step_ns: int | None
@@ -584,7 +584,7 @@ def ranks(
 
 
 def _steps_without_profiler(traces: TraceSet, step_time_ns: int) -> tuple[RankStep, ...]:
-    """Return the usual step of each rank, as recorded and without the profiler.
+    """Return the median step of each rank, as recorded and without the profiler.
 
     A rank may wait longer for the others than the time allows: the time must fit one rank.
     """
