@@ -8,7 +8,7 @@ import polars as pl
 
 from longpole.analyses.catalogue import table
 from longpole.data import Row
-from longpole.frames import frame_schema
+from longpole.frames import frame_schema, typed
 from longpole.windows import window_of
 
 if TYPE_CHECKING:
@@ -62,14 +62,15 @@ def host_while_idle(trace: Trace, window: Window | None = None) -> pl.DataFrame:
     >>> host_while_idle(trace).select("name", "duration_ns").rows()
     [('aten::add', 10000), ('outside all events', 10000), ('cudaLaunchKernel', 6000)]
     """
+    schema = frame_schema(HostWhileIdleRow) | {"event": pl.UInt32}
     window = window_of(trace, window)
     if window is None:
-        return pl.DataFrame(schema=frame_schema(HostWhileIdleRow))
+        return typed(pl.DataFrame(schema=schema))
     gaps = trace.gaps(*window.span).join(_lanes(trace), on="call", how="left")
     devices = gaps.partition_by("device", as_dict=True, maintain_order=True).values()
     rows = [_of_device(trace, each, window.duration_ns) for each in devices]
-    found = pl.concat(rows) if rows else pl.DataFrame(schema=frame_schema(HostWhileIdleRow))
-    return found.select(*frame_schema(HostWhileIdleRow))
+    found = pl.concat(rows) if rows else pl.DataFrame(schema=schema)
+    return typed(found.select(pl.col(name).cast(dtype) for name, dtype in schema.items()))
 
 
 def _lanes(trace: Trace) -> pl.DataFrame:
