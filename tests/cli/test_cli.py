@@ -315,7 +315,7 @@ def test_check_answers_in_every_format(longpole, tmp_path):
     rows = csv.DictReader(io.StringIO(longpole("check", path, "--format", "csv")[1]))
     assert [row["code"] for row in rows] == codes
     assert "zero\\_correlations: " in longpole("check", path, "--format", "md")[1]
-    assert "1 warning, 3 notes" in longpole("check", path)[1].splitlines()[0]
+    assert "1 warning, 2 notes" in longpole("check", path)[1].splitlines()[0]
 
 
 def test_a_damaged_file_is_summarised_and_said_to_be_partial(longpole, tmp_path, trace):

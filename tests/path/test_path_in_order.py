@@ -5,8 +5,8 @@ import json
 import pytest
 
 import longpole
+from longpole.analyses.path_order import in_order, stretches_table
 from longpole.cli.program import run
-from longpole.critical_path.order import in_order, stretches_table
 from longpole.testing import TraceBuilder
 
 LAYERS = 6

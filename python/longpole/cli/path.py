@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from longpole.analyses.path_order import Stretch, in_order, stretches_table
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.windows import exit_code_of, known_of
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
@@ -18,9 +19,8 @@ from longpole.cli.ask.windows import (
     window_options,
 )
 from longpole.critical_path.explain import path_blocks
-from longpole.critical_path.order import Stretch, in_order, stretches_table
 from longpole.critical_path.path import KindTotal, NameTotal
-from longpole.data import Row
+from longpole.data import Row, plain
 from longpole.recording_cost import step_blocks
 from longpole.report.blocks import Headline, Sentence
 from longpole.report.document import Document
@@ -133,7 +133,7 @@ def _answer(name: str, trace: Trace, found: Found, *, top: int, is_in_order: boo
         records=lambda: (
             _segments(name, path)
             if stretches is None
-            else [{"path": name, **row} for row in stretches]
+            else [{"path": name, **plain(row)} for row in stretches]
         ),
     )
     return document, exit_code_of(verdict)

@@ -123,7 +123,7 @@ def _picture(
     trace = recording.of(trace, step_name=window.step_name)
     with usage_errors():
         chosen = window.window(trace)
-    drawn = chosen and lanes(trace, chosen, window.path(trace, chosen))
+    drawn = None if chosen is None else lanes(trace, chosen, window.path(trace, chosen))
     if chosen is None or drawn is None:
         return abstained(_SCHEMA, name, trace, NO_WORK, "no_work")
     with new_file(output, force=force, inputs=[Path(name)] if name != "-" else []) as unfinished:
