@@ -277,7 +277,7 @@ def _useless(number: int) -> list[Block]:
 def _own_changes(path: CriticalPath, remedies: Sequence[Remedy]) -> list[Block]:
     """Show how to try other changes: half of the largest kind of work on the path, or one remedy.
 
-    A kind that the trace does not explain is no work that somebody could shorten.
+    Waits and unexplained time are not work, so they are not suggested.
     """
     kinds = (row["kind"] for row in path.kind_totals if row["kind"] in _WORK)
     tries = [f"`--scale {kind}=50%`" for kind in kinds][:1]
