@@ -138,6 +138,19 @@ def test_a_factor_is_a_number_a_percentage_or_a_multiple(factor, trace, capsys):
     assert change["by"] == 0.5
 
 
+@pytest.mark.parametrize(
+    ("change", "hint"),
+    [
+        ("kernel:softmax f32", "; `kernel:softmax` selects all such kernels [change_"),
+        ("copy:softmax f32", "which `longpole path --json` shows [change_"),
+        ("communication", "`longpole path` lists the kinds [change_"),
+    ],
+)
+def test_a_change_that_matches_nothing_says_what_patterns_match(change, hint, trace, capsys):
+    assert run(["whatif", trace, "--drop", change]) == exit_codes.INCONCLUSIVE
+    assert hint in capsys.readouterr().err
+
+
 def test_a_kind_may_be_written_with_spaces(trace, capsys):
     _, out = answer(capsys, "whatif", trace, "--drop", "Sync return", "--json")
     (change,) = json.loads(out)["data"]["changes"]

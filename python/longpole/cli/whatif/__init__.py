@@ -53,6 +53,7 @@ _OPTIONS: Final = "--scale, --drop and --remove-wait"
 _FACTOR: Final = re.compile(
     r"(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) ?(?P<unit>[%xX]?)"
 )
+_NO_FAMILY: Final = "other"
 _WORK: Final = frozenset(
     ("operator", "runtime", "host_gap", "data_loading", "kernel", "copy", "communication")
 )
@@ -326,8 +327,18 @@ def _unmatched(change: Change) -> Warned:
         count=1,
         message=f"nothing in the trace matches {_target(change)!r}",
         effect="this change changes nothing",
-        hint="`longpole path` lists kinds and names",
+        hint=_hint(change),
     )
+
+
+def _hint(change: Change) -> str:
+    """Return which names a pattern is compared with, and the family of kernels that was meant."""
+    if change.matching is None:
+        return "`longpole path` lists the kinds"
+    told = "patterns match recorded names, which `longpole path --json` shows"
+    family = kernel_family(change.matching)
+    is_kernel = change.kind in {None, "kernel"} and family != _NO_FAMILY
+    return f"{told}; `kernel:{family}` selects all such kernels" if is_kernel else told
 
 
 def _headline(name: str, found: Found, answer: WhatIf, words: str) -> str:
