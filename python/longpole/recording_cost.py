@@ -31,7 +31,7 @@ __all__ = [
 
 CostStatus = Literal["estimated", "measured", "given", "unknown"]
 
-_WITHOUT: Final = "Without the profiler the median"
+_WITHOUT: Final = "Without the profiler the"
 
 SAID_ABOVE: Final = 0.05
 """Below this share of the step, the summary does not mention the overhead."""
@@ -227,12 +227,17 @@ def step_sentence(cost: RecordingCost) -> str | None:
         return None
     if cost["status"] == "estimated" and 1 - step_ns / recorded_ns <= SAID_ABOVE:
         return None
-    recorded, unit = f"{duration(recorded_ns)} recorded", cost["unit"]
+    recorded, unit = f"{duration(recorded_ns)} recorded", _median_of(cost["unit"])
     if cost["status"] == "estimated":
         bounds = duration_range(cost["least_step_ns"] or 0, cost["most_step_ns"] or 0)
         return f"{_WITHOUT} {unit} takes about {duration(step_ns)} ({recorded}; {bounds})."
     source = "given" if cost["status"] == "given" else "measured"
     return f"{_WITHOUT} {unit} takes {duration(step_ns)}, as {source} ({recorded})."
+
+
+def _median_of(unit: str) -> str:
+    """Return which of the units a time belongs to; there is only one trace."""
+    return unit if unit == "trace" else f"median {unit}"
 
 
 def recorded_sentence(cost: RecordingCost) -> str | None:
@@ -292,4 +297,4 @@ def _step(cost: RecordingCost) -> str:
     if found is not None:
         return found
     recorded, step = duration(cost["recorded_step_ns"] or 0), duration(cost["step_ns"] or 0)
-    return f"{_WITHOUT} {cost['unit']} takes {step}, {recorded} recorded."
+    return f"{_WITHOUT} {_median_of(cost['unit'])} takes {step}, {recorded} recorded."

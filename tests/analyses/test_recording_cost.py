@@ -7,6 +7,7 @@ import json
 import pytest
 
 from longpole import read_trace
+from longpole.recording_cost import step_sentence, unknown_cost
 from longpole.testing import TraceBuilder
 from oracles.simulator import simulate
 from oracles.simulator.overhead import PlantedCosts, with_overhead
@@ -185,3 +186,15 @@ def test_steps_measured_longer_than_recorded_are_said_beyond_5_percent(factor, i
     assert (cost["reason"] is not None) == is_said
     if is_said:
         assert "the speed of the program changed during the run" in cost["reason"]
+
+
+def test_a_trace_without_steps_has_no_median():
+    told = step_sentence(_cost_of(unit="trace"))
+    assert told.startswith("Without the profiler the trace takes about 43.0 ms (98.0 ms recorded; ")
+    assert "the median step takes" in step_sentence(_cost_of(unit="step"))
+
+
+def _cost_of(unit):
+    cost = unknown_cost("") | {"unit": unit, "status": "estimated"}
+    times = {"recorded_step_ns": 98_000_000, "step_ns": 43_000_000}
+    return cost | times | {"least_step_ns": 38_000_000, "most_step_ns": 51_000_000}
