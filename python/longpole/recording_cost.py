@@ -22,6 +22,7 @@ __all__ = [
     "cost_blocks",
     "measured_step_ns",
     "misfit",
+    "recorded_sentence",
     "recording_cost_of",
     "step_blocks",
     "step_sentence",
@@ -30,7 +31,7 @@ __all__ = [
 
 CostStatus = Literal["estimated", "measured", "given", "unknown"]
 
-_WITHOUT: Final = "Without the profiler the usual"
+_WITHOUT: Final = "Without the profiler the"
 
 SAID_ABOVE: Final = 0.05
 """Below this share of the step, the summary does not mention the overhead."""
@@ -67,7 +68,7 @@ class OverheadParts(TypedDict):
     """Unit of the default window."""
     classes: list[dict[str, Any]]
     lengths_ns: tuple[int, int, int, int] | None
-    """The usual step as recorded, without the profiler, and the lower and upper bound of the
+    """The median step as recorded, without the profiler, and the lower and upper bound of the
     latter."""
     factor: float
     misfit: tuple[str, int | None] | None
@@ -104,9 +105,9 @@ class RecordingCost(Row):
     reason: str | None
     """Why the overhead is unknown, or why a measured time was not used."""
     recorded_step_ns: int | None
-    """The usual step as recorded."""
+    """The median step as recorded."""
     step_ns: int | None
-    """The usual step without the profiler."""
+    """The median step without the profiler."""
     least_step_ns: int | None
     most_step_ns: int | None
     factor: float | None
@@ -219,19 +220,40 @@ def step_sentence(cost: RecordingCost) -> str | None:
     >>> cost.update(status="estimated", recorded_step_ns=98_000_000, step_ns=43_000_000)
     >>> cost.update(least_step_ns=38_000_000, most_step_ns=51_000_000)
     >>> step_sentence(cost)
-    'Without the profiler the usual step takes about 43.0 ms (98.0 ms recorded; 38.0 to 51.0 ms).'
+    'Without the profiler the median step takes about 43.0 ms (98.0 ms recorded; 38.0 to 51.0 ms).'
     """
     recorded_ns, step_ns = cost["recorded_step_ns"], cost["step_ns"]
     if not recorded_ns or step_ns is None:
         return None
     if cost["status"] == "estimated" and 1 - step_ns / recorded_ns <= SAID_ABOVE:
         return None
-    recorded, unit = f"{duration(recorded_ns)} recorded", cost["unit"]
+    recorded, unit = f"{duration(recorded_ns)} recorded", _median_of(cost["unit"])
     if cost["status"] == "estimated":
         bounds = duration_range(cost["least_step_ns"] or 0, cost["most_step_ns"] or 0)
         return f"{_WITHOUT} {unit} takes about {duration(step_ns)} ({recorded}; {bounds})."
     source = "given" if cost["status"] == "given" else "measured"
     return f"{_WITHOUT} {unit} takes {duration(step_ns)}, as {source} ({recorded})."
+
+
+def _median_of(unit: str) -> str:
+    """Return which of the units a time belongs to; there is only one trace."""
+    return unit if unit == "trace" else f"median {unit}"
+
+
+def recorded_sentence(cost: RecordingCost) -> str | None:
+    """Return how to get the times without the profiler, if those recorded are much longer.
+
+    Examples
+    --------
+    >>> recorded_sentence(unknown_cost("few operators"))
+    """
+    told = step_sentence(cost)
+    if told is None or 1 - (cost["step_ns"] or 0) / (cost["recorded_step_ns"] or 1) <= SAID_ABOVE:
+        return None
+    return (
+        f"These times are as recorded. {told} Commands answer for that program, and so does "
+        "`trace.without_profiler()`."
+    )
 
 
 def step_blocks(cost: RecordingCost | None) -> list[Block]:
@@ -275,4 +297,4 @@ def _step(cost: RecordingCost) -> str:
     if found is not None:
         return found
     recorded, step = duration(cost["recorded_step_ns"] or 0), duration(cost["step_ns"] or 0)
-    return f"{_WITHOUT} {cost['unit']} takes {step}, {recorded} recorded."
+    return f"{_WITHOUT} {_median_of(cost['unit'])} takes {step}, {recorded} recorded."

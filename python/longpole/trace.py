@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -30,6 +31,9 @@ __all__ = ["Trace"]
 
 class Trace(TraceTables):
     """The events of one trace, and the tables derived from them.
+
+    All its answers use its times, by default as recorded. The commands answer for
+    `without_profiler()`, the same trace without the time that the profiler added to the host.
 
     Frames are computed on first use and cached. Every frame refers to events by their row in
     `events`, the column `event`.
@@ -314,8 +318,9 @@ class Trace(TraceTables):
     ) -> CriticalPath:
         """Find the chain of work and waits that determines when a window ends.
 
-        Without `step`, `annotation`, `between` or `whole` the window is the step that
-        `longpole.choose_window` selects, or the whole trace if it marks no steps.
+        The times are those of this trace, by default as recorded; `longpole path` answers for
+        `trace.without_profiler()`. Without `step`, `annotation`, `between` or `whole` the window is
+        the step that `longpole.choose_window` selects, or the whole trace if it marks no steps.
 
         Parameters
         ----------
@@ -361,7 +366,14 @@ class Trace(TraceTables):
             core = self._core.critical_path(
                 window, longest=longest, data_load=data_load, step_name=step_name
             )
-        return CriticalPath(core, self._path, self.damage, self.core.operators_of)
+        return CriticalPath(
+            core,
+            self._path,
+            self.damage,
+            self.core.operators_of,
+            times=self._times,
+            recorded=lambda: self._recorded(step_name, data_load),
+        )
 
     def verdict(
         self,
@@ -376,8 +388,9 @@ class Trace(TraceTables):
     ) -> Verdict:
         """Find what limits the program, and what to do about it.
 
-        Without `step`, `annotation`, `between` or `whole` the gains cover all complete steps that
-        follow another step.
+        The times are those of this trace, by default as recorded; `longpole summary` answers for
+        `trace.without_profiler()`. Without `step`, `annotation`, `between` or `whole` the gains
+        cover all complete steps that follow another step.
 
         Parameters
         ----------
@@ -413,6 +426,7 @@ class Trace(TraceTables):
             parts, facts = self._core.verdict(window, data_load=data_load, step_name=step_name)
         devices = self.device_properties
         verdict = verdict_of(parts, lambda options: Facts(facts, parts, options, devices))
+        verdict = replace(verdict, recorded=self._recorded(step_name, data_load))
         if self.damage:
             return damaged(verdict, parts, self.damage)
         is_told = verdict.status in ("ok", "balanced")
@@ -423,7 +437,7 @@ class Trace(TraceTables):
     def recording_cost(
         self, step_time_ns: int | None = None, *, step_name: str | None = None
     ) -> RecordingCost:
-        """Estimate the recording overhead, and the length of the usual step without the profiler.
+        """Estimate the recording overhead, and the length of the median step without the profiler.
 
         Parameters
         ----------
@@ -557,15 +571,33 @@ class Trace(TraceTables):
     def __repr__(self) -> str:
         return f"<longpole.Trace: {', '.join(self._facts())}>"
 
+    def _facts(self) -> list[str]:
+        return [*super()._facts(), f"times {self._times}"]
+
+    @property
+    def _times(self) -> str:
+        cost = self._cost
+        is_without = cost is not None and cost["status"] != "unknown"
+        return "without the profiler" if is_without else "as recorded"
+
+    def _recorded(self, step_name: str | None, data_load: str | None) -> str | None:
+        """Return how to get the times without the profiler, if those of this trace are longer."""
+        from longpole.recording_cost import recorded_sentence
+        from longpole.removed_cost import removed
+
+        if self._is_without:
+            return None
+        _, cost = removed(self._core, None, step_name, data_load)
+        return recorded_sentence(cost)
+
     def blocks(self) -> list[Block]:
         """Return an overview: the file, the verdict, and the number of events by kind."""
         import polars as pl
 
         from longpole.report.blocks import Column, Sentence, Table
-        from longpole.verdict.blocks import verdict_blocks
 
         try:
-            told = verdict_blocks(self.verdict())
+            told = self.verdict().blocks()
         except WindowError as error:
             why, _, _ = str(error).partition("\nhint: ")
             told = [Sentence(f"There is no verdict: {why}.")]

@@ -166,7 +166,14 @@ def test_counters_without_times_are_told_from_no_device_at_all():
     assert "only_counter_ranges" in findings(builder.operator("aten::mm", (0, 10)))
 
 
-@pytest.mark.parametrize("code", ["no_steps", "no_rank", "no_synchronization_records"])
+def test_a_missing_rank_is_noted_where_ranks_communicate():
+    builder = TraceBuilder().launch("gemm", call=(0, 1), work=(2, 3))
+    assert "no_rank" not in findings(builder)
+    builder.launch("ncclDevKernel_AllReduce_Sum_f32", call=(3, 4), work=(5, 9))
+    assert findings(builder)["no_rank"].severity == "info"
+
+
+@pytest.mark.parametrize("code", ["no_steps", "no_synchronization_records"])
 def test_what_is_merely_missing_is_a_note(code):
     assert (
         findings(TraceBuilder().launch("gemm", call=(0, 1), work=(2, 3)))[code].severity == "info"

@@ -2,10 +2,15 @@
 
 import json
 
+import pytest
+
 from longpole.analyses.kernel_gains import kernel_gains
+from longpole.analyses.roofline import roofline
 from longpole.cli import program
 from longpole.critical_path import Scale
 from longpole.testing import TraceBuilder
+
+H100 = [{"id": 0, "name": "NVIDIA H100 80GB HBM3", "totalGlobalMem": 84_942_979_072}]
 
 
 def test_a_kernel_beside_something_longer_gains_nothing():
@@ -38,6 +43,23 @@ def test_the_operator_and_its_shapes_stand_beside_a_kernel():
     assert row["operator_name"] == "aten::mm"
     assert row["shapes"] == "2x3,3x4 float,float"
     assert trace.events["name"][row["operator"]] == "aten::mm"
+
+
+def test_a_kernel_near_the_limits_of_its_device_is_told_from_one_far_away():
+    inputs = {"Input Dims": [[4096, 4096], [4096, 4096]], "Input type": ["float", "float"]}
+    builder = TraceBuilder().header(deviceProperties=H100)
+    fast, slow = 2_050, 8_200  # 2 * 4096^3 FLOPs at the 67 TFLOP/s of its CUDA cores take 2.05 ms
+    builder.operator("aten::mm", (0, 20), **inputs)
+    builder.launch("sgemm", call=(5, 10), work=(12, 12 + fast))
+    builder.operator("aten::mm", (20, 40), **inputs)
+    builder.launch("slow_sgemm", call=(25, 30), work=(12 + fast, 12 + fast + slow))
+    trace = builder.launch("unknown", call=(50, 60), work=(20_000, 30_000)).read()
+    found = dict(kernel_gains(trace).select("name", "of_roof").rows())
+    assert found["sgemm"] == pytest.approx(1, abs=0.01)
+    assert found["slow_sgemm"] == pytest.approx(0.25, abs=0.01)
+    assert found["unknown"] is None
+    rows = roofline(trace, where="name = 'slow_sgemm'").rows
+    assert rows["of_roof"].to_list() == pytest.approx([found["slow_sgemm"]])
 
 
 def test_where_no_kernel_runs_operators_are_ranked():

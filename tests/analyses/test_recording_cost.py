@@ -7,6 +7,7 @@ import json
 import pytest
 
 from longpole import read_trace
+from longpole.recording_cost import step_sentence, unknown_cost
 from longpole.testing import TraceBuilder
 from oracles.simulator import simulate
 from oracles.simulator.overhead import PlantedCosts, with_overhead
@@ -113,12 +114,32 @@ def test_step_times_that_were_measured_at_recording_count(tmp_path):
     assert (cost["least_step_ns"], cost["most_step_ns"]) == (step_ns - 900, step_ns + 900)
 
 
+def test_python_answers_say_whose_times_they_use_where_the_profiler_matters(trace_of):
+    costs = PlantedCosts(operator=3_000, call=3_900, annotation=6_000)
+    recorded = trace_of(with_overhead(_program(), costs))
+    told, without = recorded.verdict(), recorded.without_profiler()
+    hint = "Commands answer for that program, and so does `trace.without_profiler()`."
+    assert str(told).endswith(hint)
+    assert hint in recorded.critical_path().explain().replace("\n", " ")
+    assert hint not in str(without.verdict()) + without.critical_path().explain()
+    assert repr(recorded).endswith(", times as recorded>")
+    assert " as recorded, " in repr(recorded.critical_path())
+    assert repr(without).endswith(", times without the profiler>")
+    assert " without the profiler, " in repr(without.critical_path())
+
+
+def test_a_verdict_of_the_kernels_does_not_mention_the_profiler(trace_of):
+    costs = PlantedCosts(operator=1_000, call=1_300, annotation=2_000)
+    assert trace_of(with_overhead(_program(kernel_ns=60_000), costs)).verdict().recorded is None
+
+
 def test_a_trace_of_few_operators_keeps_its_times_and_says_why():
     trace = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).read()
     cost = trace.recording_cost()
     assert (cost["status"], cost["step_ns"]) == ("unknown", None)
     assert "too few operators" in cost["reason"]
     same = trace.without_profiler()
+    assert repr(same).endswith(", times as recorded>")
     assert same.events["start_ns"].to_list() == trace.events["start_ns"].to_list()
 
 
@@ -165,3 +186,15 @@ def test_steps_measured_longer_than_recorded_are_said_beyond_5_percent(factor, i
     assert (cost["reason"] is not None) == is_said
     if is_said:
         assert "the speed of the program changed during the run" in cost["reason"]
+
+
+def test_a_trace_without_steps_has_no_median():
+    told = step_sentence(_cost_of(unit="trace"))
+    assert told.startswith("Without the profiler the trace takes about 43.0 ms (98.0 ms recorded; ")
+    assert "the median step takes" in step_sentence(_cost_of(unit="step"))
+
+
+def _cost_of(unit):
+    cost = unknown_cost("") | {"unit": unit, "status": "estimated"}
+    times = {"recorded_step_ns": 98_000_000, "step_ns": 43_000_000}
+    return cost | times | {"least_step_ns": 38_000_000, "most_step_ns": 51_000_000}

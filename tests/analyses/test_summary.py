@@ -402,6 +402,6 @@ def test_kernels_are_shown_by_the_operator_that_launched_them(tmp_path, capsys):
 def test_path_and_whatif_begin_with_the_verdict(tmp_path, capsys):
     builder = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100))
     path = str(builder.write(tmp_path / "trace.json"))
-    for words in (["path"], ["whatif", "--ideal"]):
+    for words in (["path"], ["whatif"]):
         run([*words, path])
         assert "The trace takes 100 µs; the kernels limit it" in capsys.readouterr().out

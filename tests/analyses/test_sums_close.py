@@ -125,6 +125,15 @@ def test_idle_time_by_cause_is_the_idle_time(rows, window):
 
 
 @given(rows=activities, window=windows)
+def test_what_the_host_did_sums_to_the_idle_time_before_launches_returned(rows, window):
+    trace, (start_ns, end_ns) = built(rows).read(), (time * US for time in window)
+    found = longpole.host_while_idle(trace, between(window))
+    gaps = trace.gaps(start_ns, end_ns).filter(pl.col("host_ns") > 0)
+    expected = dict(gaps.group_by("device").agg(pl.col("host_ns").sum()).rows())
+    assert dict(found.group_by("device").agg(pl.col("duration_ns").sum()).rows()) == expected
+
+
+@given(rows=activities, window=windows)
 def test_every_activity_is_in_one_row_of_each_grouping(rows, window):
     trace, part = built(rows).read(), between(window)
     listed = longpole.activities(trace, part)

@@ -86,7 +86,7 @@ def trace(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [("summary", ()), ("path", ()), ("whatif", ("--ideal",)), ("check", ())],
+    [("summary", ()), ("path", ()), ("whatif", ()), ("check", ())],
 )
 def test_an_answer_about_a_damaged_trace_is_as_its_schema_says(answers, trace, name, options):
     damaged = trace.with_name("cut.json")
@@ -106,7 +106,7 @@ def test_an_answer_about_a_damaged_trace_is_as_its_schema_says(answers, trace, n
         ("serving", [kernel("K0", 0, 10)], "no_iterations"),
         ("summary", UNLINKED, "unlinked"),
         ("path", UNLINKED, "unlinked"),
-        ("whatif --ideal", UNLINKED, "unlinked"),
+        ("whatif", UNLINKED, "unlinked"),
         ("whatif --drop kernel:none --whole", LAUNCHED, "change_without_effect"),
         ("table.memory", LAUNCHED, "no_rows"),
         ("diff b.json", LAUNCHED, "noise"),
@@ -161,7 +161,7 @@ def test_a_damaged_trace_is_a_code_of_its_own(answers, trace):
         ("table.memory", ("--whole",)),
         ("convert", ("-o", "path.pftrace")),
         ("convert", ("-o", "kernels.parquet", "--table", "kernels")),
-        ("whatif", ("--ideal",)),
+        ("whatif", ()),
         (
             "whatif",
             ("--scale", "kernel:gemm=0.5", "--drop", "launch", "--remove-wait", "queue_full"),

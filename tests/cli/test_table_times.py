@@ -31,3 +31,14 @@ def test_events_are_as_recorded(capsys):
     assert [row["start_ns"] for row in rows] == [recorded[row["event"]] for row in rows]
     shifted = longpole.read_trace(RECORDING).without_profiler().events["start_ns"]
     assert (shifted != recorded).any()
+
+
+@pytest.mark.parametrize("options", [(), ("--as-recorded",)])
+def test_a_list_of_steps_and_the_list_of_tables_have_the_times_of_the_summary(options, capsys):
+    window = told(capsys, "summary", RECORDING, *options)["verdict"]["window"]
+    steps = told(capsys, "table", RECORDING, "steps", *options)["rows"]
+    lengths = [row["window_end_ns"] - row["window_start_ns"] for row in steps if row["step"] > 2]
+    assert sorted(lengths)[len(lengths) // 2] == window["length_ns"]
+    assert run(["table", str(RECORDING), *options]) == 0
+    mean_ms = f"{window['mean_ns'] / 1e6:.2f} ms (mean of 5, "
+    assert mean_ms in capsys.readouterr().out

@@ -26,7 +26,7 @@ COMMANDS = [
     ["summary"],
     ["check"],
     ["path"],
-    ["whatif", "--ideal"],
+    ["whatif"],
     ["table", "operators", "--shapes"],
     ["table", "roofline", "--peak", "fp32=20", "--peak", "fp16=200", "--bandwidth", "900"],
     ["table", "mfu", "--peak", "fp32=20"],

@@ -62,7 +62,7 @@ REMEDIES_HEAD: Final = """# Remedies
 A remedy is something to change in a program. longpole looks for each of these in the steps that a
 verdict is about, and solves the dependency graph without what surely goes, then without what may
 go: the two are the interval of its gain. [What is named](verdict.md#what-is-named) says which are
-in the summary; `longpole whatif TRACE --ideal` lists all. "Then saves" is the gain after those
+in the summary; `longpole whatif TRACE` lists all. "Then saves" is the gain after those
 before it.
 
 Another package adds remedies of its own with an entry point of the group `longpole.remedies` that
@@ -116,7 +116,7 @@ OF_PROGRAM_HEAD: Final = """
 
 Habits and settings of the program that cost time, in a section of their own and in `data.program`.
 They change neither the exit code nor the counts. Each is reported only if one cause can explain
-what the trace shows; `longpole whatif TRACE --ideal` computes what changes save.
+what the trace shows; `longpole whatif TRACE` computes what changes save.
 
 | note | what the trace shows | what to do |
 | --- | --- | --- |

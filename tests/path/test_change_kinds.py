@@ -58,6 +58,24 @@ def test_what_is_chosen_is_counted(path):
     assert work > 0
 
 
-def test_an_unknown_kind_is_refused_with_those_that_are_known(path):
-    with pytest.raises(ValueError, match=r"no kind .kernels.; the kinds are .*kernel.*annotation"):
-        path.what_if(Drop(kind="kernels"))  # type: ignore[arg-type]
+def test_an_unknown_kind_is_refused_with_those_that_are_known():
+    with pytest.raises(
+        ValueError, match=r"no kind .warps.; write .:warps. .*, kernel,.*annotation"
+    ):
+        Drop(kind="warps")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("copies", "copy"),
+        ("Kernels", "kernel"),
+        ("memcpy", "copy"),
+        ("sync", "sync_return"),
+        ("gemm", "kernel:gemm"),
+        ("data loading", "data_loading"),
+    ],
+)
+def test_an_unknown_kind_is_refused_with_the_one_that_is_meant(written, meant):
+    with pytest.raises(ValueError, match=f"no kind {written!r}; did you mean {meant!r}, or "):
+        Scale(by=2, kind=written)

@@ -29,7 +29,7 @@ COMMANDS = [
     ["check"],
     ["path"],
     ["path", "--whole"],
-    ["whatif", "--ideal"],
+    ["whatif"],
     ["whatif", "--drop", "kernel"],
 ]
 ODD = st.recursive(

@@ -205,6 +205,21 @@ def test_a_call_that_only_waits_may_go_with_the_python_before_it():
     assert found.gain_low < found.gain_high - 0.05
 
 
+def test_waits_of_one_place_are_one_line_whatever_calls_wait_in_it():
+    def fill(builder, begin):
+        for start, name in ((begin, "aten::to"), (begin + 500, "aten::item")):
+            builder.operator(name, (start, start + 400))
+            builder.launch("gemm", call=(start + 10, start + 20), work=(start + 15, start + 200))
+            builder.call("cudaStreamSynchronize", (start + 30, start + 210))
+            builder.launch("gemm", call=(start + 215, start + 220), work=(start + 225, start + 385))
+            builder.call("cudaDeviceSynchronize", (start + 230, start + 390))
+
+    found = steps(1_000, fill).read().verdict().remedies
+    places = [row.name for row in found if row.remedy == "blocking_calls"]
+    assert len(places) == len(set(places)) == 3
+    assert [name for name in places if " more place" not in name] == ["aten::to", "aten::item"]
+
+
 def test_a_batch_that_workers_make_during_the_step_costs_receiving_it():
     def fill(builder, begin):
         builder.annotation(

@@ -33,7 +33,7 @@ INVISIBLE = {
     "line end": "\u2028",
 }
 VISIBLE = "gemm 漢字 é µ … \ufffd \U0001f600"
-COMMANDS = ("summary", "check", "path", "table kernels", "table events", "whatif --ideal")
+COMMANDS = ("summary", "check", "path", "table kernels", "table events", "whatif")
 
 
 @pytest.mark.parametrize("form", ["text", "md", "html", "csv", "json", "jsonl"])

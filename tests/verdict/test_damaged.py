@@ -139,7 +139,7 @@ def test_a_comma_too_many_is_no_damage():
 
 @pytest.mark.parametrize(
     "command",
-    ["summary", "path", "whatif --ideal", "whatif --drop operator"],
+    ["summary", "path", "whatif", "whatif --drop operator"],
 )
 def test_the_exit_code_tells_damage(command, tmp_path, capsys):
     path = tmp_path / "cut.json"

@@ -10,9 +10,9 @@ import pytest
 import longpole
 from longpole.report.blocks import Notes
 from longpole.testing import TraceBuilder
-from longpole.verdict.blocks import table_of
+from longpole.verdict.blocks import ranked
 from longpole.verdict.gains import n_words
-from longpole.wording import whole_percent
+from longpole.wording import duration, whole_percent
 from real_traces import SHARED
 
 if TYPE_CHECKING:
@@ -89,11 +89,16 @@ def test_a_function_that_loads_data_is_no_remedy_of_its_own():
     assert not any("zoom_shift" in line for line in verdict.actions)
 
 
-def test_gains_of_several_steps_are_called_means():
+def test_remedies_are_ranked_with_their_gains_as_shares_and_as_times():
     verdict = loops().read().verdict()
-    columns = table_of(verdict.remedies, n_windows=verdict.window.n).columns
-    assert columns[0].title == "saves (mean)"
-    assert table_of(verdict.remedies).columns[0].title == "saves"
+    window = verdict.window
+    assert window.min_ns <= window.mean_ns <= window.max_ns
+    [best, *_] = verdict.remedies
+    [line, *_] = ranked(verdict.remedies, window).items
+    low, high = (duration(round(gain * window.mean_ns)) for gain in (best.gain_low, best.gain_high))
+    assert line.startswith(f"{best.remedy} saves {whole_percent(best.gain_low).split()[0]}")
+    assert all(amount.split()[0] in line for amount in (low, high))
+    assert line.endswith(f". {best.advice}: {best.evidence} (event {best.events[0]}).")
 
 
 @pytest.mark.parametrize(

@@ -473,7 +473,7 @@ def test_the_commands_speak_from_the_verdict(tmp_path, capsys):
     file = tmp_path / "trace.json"
     file.write_text(json.dumps(loop(host_bound)))
     sentence = longpole.read_trace(file).verdict().sentence
-    for command in (["summary"], ["path"], ["whatif", "--ideal"]):
+    for command in (["summary"], ["path"], ["whatif"]):
         run([command[0], str(file), *command[1:], "--format", "json"])
         answer = json.loads(capsys.readouterr().out)
         assert answer["data"]["verdict"]["sentence"] == sentence

@@ -50,7 +50,8 @@ class ActivityRow(Row):
     operator_start_ns: int | None
     linked_by: str | None
     delay_ns: int | None
-    """Time from the return of the call to the start."""
+    """Time from the return of the call to the start; negative if it began before the call
+    returned."""
 
 
 @table(ActivityRow)

@@ -64,6 +64,7 @@ TABLES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Host": {
         "idle_time": "Idle time of devices and streams by cause",
+        "host_while_idle": "What the host did while each device waited for it",
         "sync": "Which call or stream waited for which",
         "launch_summary": "Launch times of a window, by runtime API call",
         "launch_times": "Each launch of a window with its call, delay and activity",

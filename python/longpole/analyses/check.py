@@ -277,7 +277,7 @@ def _ranks(trace: Trace) -> Iterator[Finding]:
     n_processes = trace.warning_counts["processes_with_calls"]
     if n_processes > 1:
         yield finding("several_processes", n_processes)
-    if trace.rank is None:
+    if trace.rank is None and len(trace.core.collectives()):
         yield finding("no_rank")
 
 

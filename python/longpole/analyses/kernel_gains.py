@@ -10,6 +10,7 @@ import polars as pl
 from longpole.analyses.activities import activities
 from longpole.analyses.catalogue import table
 from longpole.analyses.operators import operators
+from longpole.analyses.roofline import roofline_shares
 from longpole.convert.flame import path_of
 from longpole.critical_path import Drop, Scale
 from longpole.data import Row
@@ -35,19 +36,22 @@ class KernelGainRow(Row):
 
     kind: Literal["kernel", "operator"]
     name: str
-    count: int
-    duration_ns: int
-    """Time in the window (self time for operators); concurrent kernels each count in full."""
     path_ns: int
-    """Part of that time on the critical path."""
+    """Part of their time in the window that is on the critical path."""
     gain_ns: int
     """Time saved in the window if they took half of their time."""
     gain_share: float
     """Gain as a share of the window."""
-    bound_ns: int
-    """Time saved if they took no time: upper bound of the gain from tuning."""
+    of_roof: float | None
+    """How close the operators that launch them come to the limits of the device, as in `roofline`:
+    near 1, a faster kernel is hardly possible. Null if unknown."""
     operator: int | None
     """Operator of the longest one on the path, for `longpole repro`; null if unknown."""
+    count: int
+    duration_ns: int
+    """Time in the window (self time for operators); concurrent kernels each count in full."""
+    bound_ns: int
+    """Time saved if they took no time: upper bound of the gain from tuning."""
     operator_name: str | None
     shapes: str | None
     """Shapes and types of its inputs; null if not recorded."""
@@ -81,6 +85,7 @@ def kernel_gains(trace: Trace, window: Window | None = None) -> pl.DataFrame:
     kind: Kind = "operator" if launched.is_empty() else "kernel"
     figures = _of_operators(trace, window) if kind == "operator" else _of_kernels(launched)
     path = path_of(trace, window)
+    roofs = {} if kind == "operator" else roofline_shares(trace, window)
     names = trace.events["name"]
     owners = dict(launched.select("event", "operator").iter_rows())
     rows: list[dict[str, Any]] = []
@@ -94,6 +99,7 @@ def kernel_gains(trace: Trace, window: Window | None = None) -> pl.DataFrame:
                 **figures.get(name, {"count": 0, "duration_ns": 0}),
                 "path_ns": total["duration_ns"],
                 **_gains(path, kind, name),
+                "of_roof": roofs.get(name),
                 "operator": operator,
                 "operator_name": None if operator is None else names[operator],
             }
@@ -144,10 +150,10 @@ def _shapes(trace: Trace, operators: list[int | None]) -> dict[int, str]:
 def _typed(rows: list[dict[str, Any]], shapes: dict[int, str] | None = None) -> pl.DataFrame:
     schema = {
         **dict.fromkeys(("kind", "name"), pl.String),
-        **dict.fromkeys(("count", "duration_ns", "path_ns", "gain_ns"), pl.Int64),
-        "gain_share": pl.Float64,
-        "bound_ns": pl.Int64,
+        **dict.fromkeys(("path_ns", "gain_ns"), pl.Int64),
+        **dict.fromkeys(("gain_share", "of_roof"), pl.Float64),
         "operator": pl.UInt32,
+        **dict.fromkeys(("count", "duration_ns", "bound_ns"), pl.Int64),
         "operator_name": pl.String,
         "shapes": pl.String,
     }

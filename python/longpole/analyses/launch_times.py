@@ -9,6 +9,7 @@ import polars as pl
 from longpole.analyses.activities import activities
 from longpole.analyses.catalogue import table
 from longpole.data import Row
+from longpole.frames import frame_schema
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -27,21 +28,21 @@ class LaunchTimeRow(Row):
     event: int
     kind: str
     name: str
-    device: int | None
-    stream: int | None
-    correlation: int | None
-    call: int
-    call_name: str
-    call_duration_ns: int
     duration_ns: int
     """Duration of the activity."""
     delay_ns: int
     """Time from the return of the call to the start; negative if it began before the call
     returned."""
+    call_name: str
+    call_duration_ns: int
+    call: int
+    device: int | None
+    stream: int | None
     is_short: bool
     """Whether the call took longer than the activity."""
     is_slow_call: bool
     is_long_delay: bool
+    correlation: int | None
 
 
 @table(LaunchTimeRow)
@@ -73,14 +74,9 @@ def launch_times(
     (2000, True, False)
     """
     linked = activities(trace, window, where=where).filter(pl.col("call").is_not_null())
-    shown = ("event", "kind", "name", "device", "stream", "correlation", "call", "call_name")
     call_ns, delay_ns = pl.col("call_duration_ns"), pl.col("delay_ns")
-    return linked.select(
-        *shown,
-        call_ns,
-        "duration_ns",
-        delay_ns,
+    return linked.with_columns(
         is_short=pl.col("duration_ns") < call_ns,
         is_slow_call=call_ns > slow_call_ns,
         is_long_delay=delay_ns > long_delay_ns,
-    )
+    ).select(*frame_schema(LaunchTimeRow))

@@ -48,8 +48,8 @@ _NOBODY_LATE: Final = (
 )
 _REMEDIES: Final = {
     "transfer": "fewer bytes, another algorithm, or more overlap",
-    "late arrival": "look at the path of the last rank",
-    "mixed": "both the last rank and the transfer",
+    "late arrival": "look at the path of rank {last}",
+    "mixed": "both rank {last} and the transfer",
     "start skew": "nothing: the recordings started at different times",
     "inconclusive": "record all ranks of the group",
 }
@@ -135,7 +135,7 @@ class RankSegment(Row):
 
 
 class RankStep(Row):
-    """The usual step of a rank, as recorded and without the profiler."""
+    """The median step of a rank, as recorded and without the profiler."""
 
     rank: int
     recorded_step_ns: int | None
@@ -507,15 +507,10 @@ def _call(call: dict[str, Any]) -> str:
     return escape(f"{group}/{number}")
 
 
-def _bus(call: dict[str, Any]) -> str | None:
-    bus = call["bus_gb_per_s"]
-    return None if bus is None else f"{bus:.1f}"
-
-
 def _what_to_do(call: dict[str, Any]) -> str:
     if call["last"] is None and call["awaited"] is not None and call["cause"] != "transfer":
         return f"add the trace of rank {call['awaited']} of the group"
-    return _REMEDIES[call["cause"]]
+    return _REMEDIES[call["cause"]].format(last=call["last"])
 
 
 _RANKS: Final[dict[Column, Value]] = {
@@ -537,7 +532,7 @@ _CALLS: Final[dict[Column, Value]] = {
     Column("late by", "duration"): lambda row: None if row["last"] is None else row["late_ns"],
     Column("waiting", "share"): "wait_share",
     Column("transfer", "duration"): "transfer_ns",
-    Column("bus GB/s"): _bus,
+    Column("bus GB/s", "number"): "bus_gb_per_s",
     Column("cause"): "cause",
     Column("what to do"): _what_to_do,
 }
@@ -586,7 +581,7 @@ def ranks(
 
 
 def _steps_without_profiler(traces: TraceSet, step_time_ns: int) -> tuple[RankStep, ...]:
-    """Return the usual step of each rank, as recorded and without the profiler.
+    """Return the median step of each rank, as recorded and without the profiler.
 
     A rank may wait longer for the others than the time allows: the time must fit one rank.
     """

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from longpole.report.document import Record
     from longpole.trace import Trace
 
-__all__ = ["Roofline", "roofline"]
+__all__ = ["Roofline", "roofline", "roofline_shares"]
 
 _SHOWN: Final[dict[Column, Value]] = {
     Column("calls", "count"): "calls",
@@ -222,6 +222,27 @@ def roofline(
     return Roofline(window, _rooflines(rows, known), used, path.length_ns, top, measured, hint)
 
 
+def roofline_shares(trace: Trace, window: Window) -> dict[str, float]:
+    """Return how close the operators that launch a kernel come to the roofline, by its name.
+
+    The share is the least possible time of these operators over that of all their kernels;
+    operators without a formula or peak do not count.
+    """
+    known = device_peaks(trace, None)
+    work, owners = work_in_window(trace, window)
+    _, roof_ns = _bound()
+    measured = _with_limits(work.with_columns(precision=precision()), known)
+    roofs = measured.select("owner", "kernel_ns", roof_ns=roof_ns).drop_nulls()
+    names = trace.events.select("event", pl.col("name").cast(pl.String))
+    launched = owners.join(names, on="event").select("owner", "name").unique(maintain_order=True)
+    return dict(
+        launched.join(roofs, on="owner")
+        .group_by("name")
+        .agg(pl.col("roof_ns").sum() / pl.col("kernel_ns").sum())
+        .rows()
+    )
+
+
 def _on_path(path: CriticalPath, owners: pl.DataFrame) -> pl.DataFrame:
     """Sum the time on the path of each owner's kernels."""
     segments = path.kernel_segments().join(owners, on="event")
@@ -257,11 +278,9 @@ def _rooflines(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.Data
     """Compare with the minimum time. TFLOP/s are FLOPs a picosecond, GB/s bytes a nanosecond."""
     bound, roof_ns = _bound()
     kernel_ns = pl.col("kernel_ns")
-    measured = rows.join(
-        _limits(rows, peaks), on=["device", "precision", "is_matrix"], how="left", nulls_equal=True
-    )
     return (
-        measured.with_columns(
+        _with_limits(rows, peaks)
+        .with_columns(
             tflops=pl.col("flops") / kernel_ns / _UNIT,
             gb_per_s=pl.col("n_bytes") / kernel_ns,
             intensity=pl.when(pl.col("n_bytes") > 0).then(pl.col("flops") / pl.col("n_bytes")),
@@ -292,6 +311,11 @@ def _bound() -> tuple[pl.Expr, pl.Expr]:
     is_compute = compute_ns >= memory_ns
     bound = pl.when(is_compute).then(pl.lit("compute")).when(~is_compute).then(pl.lit("memory"))
     return bound, pl.when(bound.is_not_null()).then(pl.max_horizontal(compute_ns, memory_ns))
+
+
+def _with_limits(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.DataFrame:
+    keys = ["device", "precision", "is_matrix"]
+    return rows.join(_limits(rows, peaks), on=keys, how="left", nulls_equal=True)
 
 
 def _limits(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.DataFrame:

@@ -141,7 +141,7 @@ def _after_trace(folder: Path) -> list[Next]:
     return [
         Next(f"longpole {trace}", "where the time of the step went"),
         Next(f"longpole path {trace}", "the critical path"),
-        Next(f"longpole whatif {trace} --ideal", "what each change would save"),
+        Next(f"longpole whatif {trace}", "what each change would save"),
         Next(f"longpole diff {trace} {after}", "whether the change helped"),
         Next(f"longpole report {trace} -o report.html", "everything on one page"),
         Next(f"longpole demo {_quoted(folder)} --ranks", "four ranks of one run"),

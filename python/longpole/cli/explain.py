@@ -61,7 +61,7 @@ class _Remedy(click.ParamType[str]):
 def explain(*, remedy: str | None, options: Options) -> int:
     """Explain a remedy: how it is recognised, what it changes, how well it predicts.
 
-    REMEDY is an id of `longpole whatif TRACE --ideal`, such as cuda_graph. Without it, all
+    REMEDY is an id of `longpole whatif TRACE`, such as cuda_graph. Without it, all
     remedies are listed.
 
     \b

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from longpole.analyses.path_order import Stretch, in_order, stretches_table
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.windows import exit_code_of, known_of
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
@@ -19,11 +20,12 @@ from longpole.cli.ask.windows import (
 )
 from longpole.critical_path.explain import path_blocks
 from longpole.critical_path.path import KindTotal, NameTotal
-from longpole.data import Row
+from longpole.data import Row, plain
 from longpole.recording_cost import step_blocks
 from longpole.report.blocks import Headline, Sentence
 from longpole.report.document import Document
 from longpole.verdict import Verdict
+from longpole.wording import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
     from longpole.cli.answer.windows import Found
     from longpole.critical_path import CriticalPath
+    from longpole.report.blocks import Block
     from longpole.report.document import Record
     from longpole.trace import Trace
 
@@ -44,20 +47,32 @@ _SCHEMA: Final = "longpole.path/1"
 @traces_argument
 @window_options()
 @profiler_options
+@click.option(
+    "--in-order",
+    is_flag=True,
+    help="Show the operators on the path in time order: the longest, and those between them.",
+)
 @top_option(10, "names")
 @shared_options
 def path(
-    *, traces: Sequence[str], window: Asked, recording: Recording, top: int, options: Options
+    *,
+    traces: Sequence[str],
+    window: Asked,
+    recording: Recording,
+    in_order: bool,
+    top: int,
+    options: Options,
 ) -> int:
     """Show the critical path: what determines how long a step takes.
 
     The segments of the path cover the window without gaps. With `--format csv`, each segment is
-    a row. The exit code is 4 if the trace does not show what limits the window, as for `longpole
-    summary`.
+    a row; with `--in-order`, the consecutive segments of an operator are one. The exit code is 4
+    if the trace does not show what limits the window, as for `longpole summary`.
 
     \b
     Examples:
       longpole path trace.json.gz --step 3
+      longpole path trace.json.gz --in-order --top 20
       longpole path trace.json.gz --format csv > path.csv
     """
     from longpole.remedies.facts import ARGUMENTS
@@ -66,7 +81,7 @@ def path(
         traces,
         options,
         _SCHEMA,
-        partial(_answer, top=top),
+        partial(_answer, top=top, is_in_order=in_order),
         window=window,
         about="path",
         recording=recording,
@@ -84,12 +99,15 @@ class PathData(Row):
     names: list[NameTotal]
     counts: dict[str, int]
     """Number of corrections and omissions in the graph, by kind."""
+    in_order: list[Stretch] | None
+    """With `--in-order`, the operators in time order."""
     verdict: Verdict
 
 
-def _answer(name: str, trace: Trace, found: Found, *, top: int) -> Answer:
-    """Show a path: the time of each kind and name; in CSV each segment."""
+def _answer(name: str, trace: Trace, found: Found, *, top: int, is_in_order: bool) -> Answer:
+    """Show a path: the time of each kind and name, or its order; in CSV each segment."""
     path = found.path
+    stretches = in_order(path, trace) if is_in_order else None
     shown = path.name_totals[:top]
     verdict = found.verdict()
     document = Document(
@@ -102,18 +120,28 @@ def _answer(name: str, trace: Trace, found: Found, *, top: int) -> Answer:
             kinds=path.kind_totals,
             names=shown,
             counts=dict(sorted(path.counts.items())),
+            in_order=stretches,
             verdict=verdict,
         ),
         truncated={"names": {"shown": len(shown), "total": len(path.name_totals)}},
         blocks=lambda: [
             Headline(f"{name_of(name)}: critical path, {found.title}"),
             Sentence(verdict.sentence),
-            *path_blocks(path, top),
+            *(path_blocks(path, top) if stretches is None else _order(path, stretches, top)),
             *step_blocks(trace.removed_cost),
         ],
-        records=lambda: _segments(name, path),
+        records=lambda: (
+            _segments(name, path)
+            if stretches is None
+            else [{"path": name, **plain(row)} for row in stretches]
+        ),
     )
     return document, exit_code_of(verdict)
+
+
+def _order(path: CriticalPath, stretches: Sequence[Stretch], top: int) -> list[Block]:
+    total = f"Total {duration(path.length_ns)}, in time order:"
+    return [Sentence(total), stretches_table(stretches, top)]
 
 
 def _segments(name: str, path: CriticalPath) -> Iterable[Record]:

@@ -64,7 +64,7 @@ _TABLES_OF_SIDES: Final[Mapping[Side, tuple[str, ...]]] = {
 """Tables with more detail about what limits a window."""
 _NEXT_TABLES: Final[Mapping[Side, str]] = {
     "kernels": "kernel_gains",
-    "host": "idle_time",
+    "host": "host_while_idle",
     "communication": "communication",
     "copies": "copy_summary",
 }

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
+from longpole._core import kernel_family
+from longpole.critical_path.explain import MEANINGS
 from longpole.data import Row
 
 if TYPE_CHECKING:
@@ -25,6 +29,7 @@ __all__ = [
     "WaitKind",
     "WorkKind",
     "change_of",
+    "kind_named",
     "parts_of",
 ]
 
@@ -75,6 +80,10 @@ EventKind = Literal[
 
 WaitKind = Literal["sync_return", "event_wait", "queue_full"]
 """The kinds of waits that can be removed."""
+
+_WAITS: Final = get_args(WaitKind)
+_KINDS: Final = tuple(dict.fromkeys((*get_args(WorkKind), *get_args(EventKind))))
+_ALL: Final = ", ".join(_KINDS)
 
 # Precision of a factor: a float such as 0.1 means one tenth.
 _LARGEST_DENOMINATOR: Final = 10**9
@@ -127,6 +136,10 @@ class Scale:
     def __data__(self) -> ChangeData:
         return _data(self, "scale", by=float(self.by))
 
+    def __post_init__(self) -> None:
+        """Raise if the kind does not exist."""
+        _check_kind(self.kind)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Drop:
@@ -142,6 +155,10 @@ class Drop:
 
     def __data__(self) -> ChangeData:
         return _data(self, "drop")
+
+    def __post_init__(self) -> None:
+        """Raise if the kind does not exist."""
+        _check_kind(self.kind)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,9 +180,8 @@ class RemoveWait:
 
     def __post_init__(self) -> None:
         """Raise if the kind is not a wait."""
-        if self.kind not in get_args(WaitKind):
-            known = ", ".join(get_args(WaitKind))
-            message = f"{self.kind!r} is not a kind of wait; the kinds are {known}"
+        if self.kind not in _WAITS:
+            message = f"{self.kind!r} is not a kind of wait; the kinds are {', '.join(_WAITS)}"
             raise ValueError(message)
 
 
@@ -251,6 +267,39 @@ def change_of(plain: Mapping[str, Any]) -> Change:
             return Insert(kind=plain["kind"], time_ns=plain["time_ns"], **what)
         case _:
             return Scale(by=plain["by"], kind=plain["kind"], **what)
+
+
+def kind_named(text: str) -> str:
+    """Return the kind that is written with spaces, hyphens or capitals; other text as it is.
+
+    Examples
+    --------
+    >>> kind_named("Data loading"), kind_named("copies")
+    ('data_loading', 'copies')
+    """
+    plain = re.sub(r"[ -]", "_", text.lower())
+    return plain if plain in _KINDS else text
+
+
+def _check_kind(kind: str | None) -> None:
+    if kind is None or kind in _KINDS:
+        return
+    meant = _meant(kind)
+    part = f"{f':{kind}'!r} for names that contain it"
+    advice = f"did you mean {meant!r}, or {part}?" if meant else f"write {part}, or a kind: {_ALL}"
+    message = f"no kind {kind!r}; {advice}"
+    raise ValueError(message)
+
+
+def _meant(kind: str) -> str | None:
+    """Return the kind, or the family of kernels, that a wrong kind resembles most."""
+    plain = kind_named(kind)
+    if kernel_family(kind) == kind:
+        return f"kernel:{kind}"
+    close = difflib.get_close_matches(plain, _KINDS, n=1)
+    named = [known for known in _KINDS if plain in re.split(r"\W+|_", known)]
+    told = [known for known, meaning in MEANINGS.items() if plain in re.split(r"\W+", meaning)]
+    return next(iter([plain] * (plain in _KINDS) + close + named + told), None)
 
 
 def _check_time(time_ns: int) -> None:

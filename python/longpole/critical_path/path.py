@@ -11,6 +11,7 @@ from longpole.critical_path.explain import path_blocks
 from longpole.data import Row
 from longpole.files import new_file
 from longpole.frames import frame_of, typed
+from longpole.report.blocks import Notes
 from longpole.wording import duration, operator_name, share
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from longpole._core import CriticalPath as CorePath
     from longpole.damage import Damage
+    from longpole.report.blocks import Block
 
     OperatorsOf = Callable[[Sequence[int]], list[tuple[int, str | None, str | None] | None]]
 
@@ -59,11 +61,16 @@ class CriticalPath:
         source: Path | None = None,
         damage: Damage | None = None,
         operators_of: OperatorsOf | None = None,
+        *,
+        times: str = "as recorded",
+        recorded: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._core = core
         self._source = source
         self._damage = damage
         self._operators_of = operators_of
+        self._times = times
+        self._recorded = recorded
 
     @property
     def window(self) -> tuple[int, int]:
@@ -273,7 +280,14 @@ class CriticalPath:
             Something in `changes` is not a change.
         """
         changed = self._core.what_if([parts_of(change) for change in _listed(changes)])
-        path = CriticalPath(changed, self._source, self._damage, self._operators_of)
+        path = CriticalPath(
+            changed,
+            self._source,
+            self._damage,
+            self._operators_of,
+            times=self._times,
+            recorded=self._recorded,
+        )
         return WhatIf(path, self)
 
     def n_chosen(self, changes: Change | Iterable[Change]) -> list[int]:
@@ -295,7 +309,7 @@ class CriticalPath:
         from longpole.report.terminal import Terminal
         from longpole.report.text import text
 
-        return text(path_blocks(self, top), Terminal(width))
+        return text(self._blocks(top), Terminal(width))
 
     def to_perfetto(
         self,
@@ -354,12 +368,17 @@ class CriticalPath:
     def _repr_html_(self) -> str:
         from longpole.report.html import html
 
-        return html(path_blocks(self, _TOP))
+        return html(self._blocks(_TOP))
 
     def __repr__(self) -> str:
         kinds = self.kind_totals[:3]
         shares = ", ".join(f"{row['kind']} {share(row['share'])}" for row in kinds)
-        return f"<longpole.CriticalPath: {duration(self.length_ns)}, {shares or 'empty'}>"
+        length = f"{duration(self.length_ns)} {self._times}"
+        return f"<longpole.CriticalPath: {length}, {shares or 'empty'}>"
+
+    def _blocks(self, top: int) -> list[Block]:
+        recorded = self._recorded()
+        return [*path_blocks(self, top), *([Notes([recorded])] if recorded else [])]
 
     def _totals(self, *, by_name: bool) -> list[NameTotal]:
         length_ns = max(self.length_ns, 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from longpole.analyses.catalogue import answer_blocks, questions
 from longpole.critical_path.explain import kinds_chart
@@ -39,7 +39,7 @@ __all__ = [
     "step_times",
 ]
 
-_COLORS = {
+COLORS: Final = {
     "bar": "#4e79a7",
     "kernel": "#4e79a7",
     "communication": "#8c6bb1",
@@ -137,7 +137,7 @@ def _colored(trace: Mapping[str, Any]) -> dict[str, Any]:
     if trace["type"] in {"heatmap", "parcoords"} or trace.get("mode") == "text":
         return dict(trace)
     color = (trace.get("meta") or {}).get("color", "bar")
-    named = [_COLORS[name] for name in color] if isinstance(color, list) else _COLORS.get(color)
+    named = [COLORS[name] for name in color] if isinstance(color, list) else COLORS.get(color)
     return {**trace, "marker": {"color": named}}
 
 

@@ -26,20 +26,19 @@ _SHORTEST_GAP_NS: Final = 1_000
 
 
 def _find(facts: Facts) -> Iterator[Found]:
-    of_place: dict[tuple[str, ...], list[DeviceWait]] = defaultdict(list)
+    of_place: dict[str, list[DeviceWait]] = defaultdict(list)
     for wait in facts.waits:
         if facts.name(wait.operator) in INDEXING:  # which `boolean_indexing` is about
             continue
-        around = facts.around(wait.call.event)
-        of_place[tuple(name for _, kind, name in around if kind != "annotation")].append(wait)
-    places = sorted(of_place.values(), key=lambda waits: -_waited_ns(waits))
+        of_place[_place(facts, wait)].append(wait)
+    places = sorted(of_place.items(), key=lambda place: -_waited_ns(place[1]))
     if len(places) > 1:
-        everything = [wait for waits in places for wait in waits]
-        place = f"{_place(facts, places[0][0])} and {count(len(places) - 1, 'more place')}"
+        everything = [wait for _, waits in places for wait in waits]
+        place = f"{places[0][0]} and {count(len(places) - 1, 'more place')}"
         yield _found(facts, place, everything, RemoveWait())
-    for waits in places[:_MOST_PLACES]:
+    for place, waits in places[:_MOST_PLACES]:
         events = None if len(places) == 1 else [wait.call.event for wait in waits]
-        yield _found(facts, _place(facts, waits[0]), waits, RemoveWait(events=events))
+        yield _found(facts, place, waits, RemoveWait(events=events))
 
 
 def _synchronizing(facts: Facts) -> frozenset[int]:

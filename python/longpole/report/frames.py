@@ -54,7 +54,7 @@ def _type(name: str, dtype: pl.DataType) -> Type:
         return "duration"
     if not dtype.is_numeric() and (name in _NAMES or name.endswith("_name")):
         return "name"
-    if name.endswith("share") or name.startswith("share_of_"):
+    if name.endswith("share") or name.startswith(("share_of_", "of_")):
         return "share"
     if dtype.is_numeric():
         return "number"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from longpole.report.blocks import Column, Notes, Sentence, Table, Value, tabulated
-from longpole.wording import whole_percent
+from longpole.report.blocks import Notes, Sentence
+from longpole.wording import duration, duration_range, whole_percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from longpole.report.blocks import Block
-    from longpole.verdict.findings import Findings, Remedy
+    from longpole.verdict.findings import Findings, Remedy, Span
 
-__all__ = ["left_out_of", "table_of", "verdict_blocks"]
+__all__ = ["left_out_of", "ranked", "verdict_blocks"]
 
 
 def verdict_blocks(verdict: Findings) -> list[Block]:
@@ -31,17 +31,29 @@ def left_out_of(verdict: Findings) -> list[str]:
     return [f"Also possible: {line}" for line in verdict.left_out]
 
 
-def table_of(remedies: Sequence[Remedy], *, n_windows: int = 1) -> Table:
-    """Return remedies as rows with their gains; of several steps, the mean."""
-    columns: dict[Column, Value] = {
-        Column("saves (mean)" if n_windows > 1 else "saves"): _interval,
-        Column("remedy"): lambda row: row.remedy,
-        Column("what to change", "name"): lambda row: row.advice,
-        Column("event", "event"): lambda row: row.events[0] if row.events else None,
-    }
-    return tabulated(remedies, columns)
+def ranked(remedies: Sequence[Remedy], window: Span) -> Notes:
+    """Return remedies as numbered lines with their gains in the mean of the windows."""
+    return Notes([_ranked_line(row, window.mean_ns) for row in remedies], are_numbered=True)
+
+
+def _ranked_line(row: Remedy, length_ns: int) -> str:
+    evidence = f": {row.evidence}" if row.evidence else ""
+    where = f" (event {row.events[0]})" if row.events else ""
+    saved = f"saves {_interval(row)}, {_times(row, length_ns)}"
+    return f"{row.remedy} {saved}. {row.advice}{evidence}{where}."
+
+
+def _times(row: Remedy, length_ns: int) -> str:
+    """Return the gain as a time."""
+    low, high = (round(max(gain, 0.0) * length_ns) for gain in (row.gain_low, row.gain_high))
+    if not low:
+        return f"up to {duration(high)}" if high else duration(0)
+    return duration(low) if duration(low) == duration(high) else duration_range(low, high)
 
 
 def _interval(row: Remedy) -> str:
     low, high = (whole_percent(max(gain, 0.0)) for gain in (row.gain_low, row.gain_high))
-    return low if low == high else f"{low.removesuffix(' %')} to {high}"
+    if low == high or high.startswith("less"):
+        return high
+    is_little = low == "0 %" or low.startswith("less")
+    return f"up to {high}" if is_little else f"{low.removesuffix(' %')} to {high}"

@@ -66,6 +66,8 @@ class Span:
     unit: Unit
     number: int | None
     length_ns: int
+    mean_ns: int
+    """Mean length of all `n` windows, to which gains refer."""
     min_ns: int
     max_ns: int
     n: int
@@ -143,3 +145,5 @@ class Findings(Data):
     """Further actions, and the caveat, if a short answer has no room for them."""
     limit: tuple[str, str] | None = field(default=None, metadata=HIDDEN)
     """What limits the program and by how much, in a few words; None if unknown."""
+    recorded: str | None = field(default=None, metadata=HIDDEN)
+    """How to get the times without the profiler, if those recorded are much longer."""

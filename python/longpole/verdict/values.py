@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longpole.remedies.catalogue import RemedyId, gained
+from longpole.report.blocks import Notes
 from longpole.verdict.actions import (
     actions,
     left_out_of,
@@ -36,11 +37,13 @@ class Verdict(Findings):
     """The bottleneck of a program, and what to do about it."""
 
     def __str__(self) -> str:
-        return " ".join([self.sentence, *self.actions, *([self.caveat] if self.caveat else [])])
+        beside = (self.caveat, self.recorded)
+        return " ".join([self.sentence, *self.actions, *filter(None, beside)])
 
     def blocks(self) -> list[Block]:
         """Show it in the form of the report."""
-        return verdict_blocks(self)
+        notes = [Notes([self.recorded])] if self.recorded else []
+        return [*verdict_blocks(self), *notes]
 
     def _repr_html_(self) -> str:
         from longpole.report.html import html
@@ -111,12 +114,13 @@ def _remedy(row: Gained, *, is_named: bool, is_listed: bool) -> Remedy:
 
 
 def _window(parts: VerdictParts) -> Span:
-    length_ns, min_ns, max_ns, _ = parts["lengths_ns"]
+    length_ns, min_ns, max_ns, total_ns = parts["lengths_ns"]
     numbers = parts["numbers"]
     return Span(
         unit=parts["unit"],
         number=numbers[parts["shown"]] if numbers else None,
         length_ns=length_ns,
+        mean_ns=round(total_ns / max(parts["n_windows"], 1)),
         min_ns=min_ns,
         max_ns=max_ns,
         n=parts["n_windows"],

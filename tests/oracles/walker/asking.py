@@ -60,7 +60,7 @@ def _tool(name: str, **arguments: Any) -> Question:
 
 _TRACE_TOOLS: Final = (
     *(_tool(name, trace="{}") for name in ("summary", "path", "check")),
-    _tool("whatif", trace="{}", ideal=True),
+    _tool("whatif", trace="{}"),
     _tool("whatif", trace="{}", scale=["kernel=0.5"], drop=["data_loading"]),
     _tool("diff", base="{}", new="{}"),
     _tool("ranks", traces="{}"),
@@ -80,7 +80,7 @@ _TRACE: Final[Mapping[Question, float]] = {
     ("summary", "{}"): 4.0,
     ("check", "{}"): 4.0,
     ("path", "{}"): 4.0,
-    ("whatif", "{}", "--ideal"): 2.0,
+    ("whatif", "{}"): 2.0,
     ("whatif", "{}", "--scale", "kernel=0.5", "--drop", "communication"): 2.0,
     ("serving", "{}"): 2.0,
     ("diff", "{}", "{}"): 0.3,

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "ClosedPipeError", "emit", "failed"]
 
+_WIDE: Final = 200
 _MORE: Final = "For whole names and all columns, set COLUMNS=200, or see --json."
+_MORE_OF_WIDE: Final = "For whole names and all columns, see --json."
 
 Answer = tuple[Document, int]
 """A document and its exit code."""
@@ -109,7 +111,8 @@ def _hint(answer: str, terminal: Terminal) -> str:
     from longpole.report.text import NO_ROOM
 
     is_whole = terminal.encodable("…") not in answer and NO_ROOM not in answer
-    return "" if is_whole else terminal.styled(f"\n  {_MORE}", "dim") + "\n"
+    more = _MORE if terminal.width < _WIDE else _MORE_OF_WIDE
+    return "" if is_whole else terminal.styled(f"\n  {more}", "dim") + "\n"
 
 
 def _warn(document: Document) -> None:

@@ -66,6 +66,16 @@ _OF_SIDES: Final[Mapping[Side, str]] = {
     "copies": "Memory and copies",
 }
 _SHOWN_ROWS: Final = 50
+_INSIDE_CALL: Final = "A delay below zero: the activity began before its launch call returned."
+_NEGATIVE: Final = {
+    "launch_times": ("delay_ns", _INSIDE_CALL),
+    "launch_summary": ("delay_median_ns", _INSIDE_CALL),
+    "operator_kernels": (
+        "start_delay_ns",
+        "A start_delay below zero: the clocks of host and device disagree.",
+    ),
+}
+"""The delay of a table, and what it means if it is below zero."""
 _LEAST_GAIN: Final = 0.005
 """Kernels with a smaller gain from running twice as fast are not worth tuning."""
 
@@ -307,7 +317,8 @@ def _blocks(rows: pl.DataFrame, shown: Shown) -> list[Block]:
         told = "No row matches the condition." if shown.where else nothing
         return [table_of(rows), Sentence(told)]
     most = shown.top or _SHOWN_ROWS
-    blocks: list[Block] = [table_of(rows.head(most), shown.sort), *_above_all(rows)]
+    notes = [*_above_all(rows), *_negative(rows.head(most), shown.table)]
+    blocks: list[Block] = [table_of(rows.head(most), shown.sort), *notes]
     if rows.height <= most:
         return blocks
     of_all = f"The first {most} of {count(rows.height, 'row')}"
@@ -321,6 +332,12 @@ def _above_all(rows: pl.DataFrame) -> list[Sentence]:
         return []
     largest = rows["window_share"].max()
     return [Sentence(ABOVE_ALL)] if isinstance(largest, float) and largest > 1 else []
+
+
+def _negative(rows: pl.DataFrame, table: str) -> list[Sentence]:
+    """Explain delays below zero."""
+    name, told = _NEGATIVE.get(table, (None, ""))
+    return [Sentence(told)] if name and (rows[name] < 0).any() else []
 
 
 def _timed(waits: pl.DataFrame, trace: Trace) -> pl.DataFrame:

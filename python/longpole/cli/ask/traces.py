@@ -11,7 +11,7 @@ import click
 from longpole.cli.answer.live import reading
 from longpole.cli.answer.problems import usage_errors
 from longpole.cli.answer.windows import abstained
-from longpole.cli.ask.windows import NO_WORK
+from longpole.cli.ask.windows import NO_WORK, Asked
 from longpole.errors import TraceError
 from longpole.profiles import other_timeline
 from longpole.wording import escape
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from longpole.cli.answer.emit import Answer
     from longpole.cli.ask.options import Options
-    from longpole.cli.ask.windows import Asked, Recording
+    from longpole.cli.ask.windows import Recording
     from longpole.report.document import AbstentionCode
     from longpole.trace import Trace
 
@@ -59,18 +59,18 @@ def answer_each(
 ) -> int:
     """Write the result of `answer` for each trace, read with `arguments`; return the exit code.
 
-    `answer` receives the name of a trace and the trace. With a window, it also receives that
-    window, or with `about="path"` its critical path, at the times that `recording` selects. A trace
-    that cannot be read, or lacks the window, does not affect the others.
+    `answer` receives the name of a trace and the trace, at the times that `recording` selects. With
+    a window, it also receives that window, or with `about="path"` its critical path. A trace that
+    cannot be read, or lacks the window, does not affect the others.
     """
 
     def ask(path: str) -> Answer:
         trace = _read(path, options, arguments)
+        if recording is not None:
+            asked = window or Asked()
+            trace = recording.of(trace, step_name=asked.step_name, data_load=asked.data_load)
         if window is None:
             return answer(path, trace)
-        if recording is not None:
-            patterns = {"step_name": window.step_name, "data_load": window.data_load}
-            trace = recording.of(trace, **patterns)
         chosen = window.on_clock(trace)
         part = chosen.find(trace) if about == "path" else chosen.choose(trace)
         if isinstance(part, str):

@@ -23,7 +23,7 @@ from longpole.bench.time.timing import WorkPlan
 from longpole.bench.time.worker import CLOCKS
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.ask.files import CommandBehindDashes, OutputPath, behind_dashes
-from longpole.cli.ask.numbers import MOST, gate_option
+from longpole.cli.ask.numbers import MOST, parse_share
 from longpole.cli.ask.options import Options, answer_options, answers, force_option, gather
 from longpole.cli.ask.runner import device_options
 from longpole.cli.bench.timings import timings_answer
@@ -159,7 +159,13 @@ def _timed_commands(
     help="Number of runs, each in a fresh process.  [default: 7, 14 or 28, until the "
     "verdict is clear; 7 for one function]",
 )
-@gate_option
+@click.option(
+    "--gate",
+    type=parse_share,
+    metavar="SHARE",
+    help="The smallest change that matters, such as 3% or 0.03; exit with 1 if one is slower than"
+    " the first by more.  [default: 3%, without an effect on the exit code]",
+)
 @click.option(
     "--budget",
     "budget_s",
@@ -201,14 +207,15 @@ def time(
     each combination and returns the function to time, which excludes the setup. For a
     command, the whole process is timed, up to 100 times in a run. No shell is used unless
     --shell is given. The exit code is 1 if a function raised an exception or a command
-    failed.
+    failed. With --gate, it is also 1 if one is slower than the first by more than that, and
+    4 if the runs do not show whether one is.
 
     \b
     Examples:
       longpole bench time kernels:gemm --axis n=1024,2048 -o gemm.jsonl
       longpole bench time kernels:old kernels:new --axis n=1024
       longpole bench time -- ./gemm_profiler 1024 1024 1024
-      longpole bench time -c './old 1024' -c './new 1024' --prepare 'rm -rf cache'
+      longpole bench time -c './old 1024' -c './new 1024' --gate 3%
     """
     commands, plan = timed
     require(
@@ -232,15 +239,21 @@ def time(
     require(
         not commands or not (axes or campaign.factory), "--axis and --factory are for functions"
     )
-    return options.emit(_timed(campaign, output, force=force, append=append))
+    is_gated = how["gate"] is not None
+    require(not is_gated or len(names) > 1, "--gate compares: give two functions or commands")
+    answer = _timed(campaign, output, force=force, append=append, is_gated=is_gated)
+    return options.emit(answer)
 
 
-def _timed(campaign: Campaign, output: str | None, *, force: bool, append: bool) -> Answer:
+def _timed(
+    campaign: Campaign, output: str | None, *, force: bool, append: bool, is_gated: bool
+) -> Answer:
     """Run a campaign, write its records, and compare the results."""
     with usage_errors(TargetError), _opened(output, force=force, append=append) as store:
         records = list(_written(time_in_processes(campaign), store))
     comparisons = compare_points(campaign, records) if len(campaign.names) > 1 else []
-    return timings_answer(campaign, records, [comparison for _, comparison in comparisons])
+    found = [comparison for _, comparison in comparisons]
+    return timings_answer(campaign, records, found, is_gated=is_gated)
 
 
 def _under_configs(functions: tuple[str, ...], configs: str | None) -> list[str]:

@@ -116,25 +116,34 @@ class Timings(Row):
 
 
 def timings_answer(
-    campaign: Campaign, records: Sequence[Record], comparisons: Sequence[Comparison]
+    campaign: Campaign,
+    records: Sequence[Record],
+    comparisons: Sequence[Comparison],
+    *,
+    is_gated: bool = False,
 ) -> Answer:
-    """Report the time of each; exit code 1 if one failed."""
+    """Report the time of each; exit code 1 if one failed or, with a gate, is slower."""
     timed = _timed(records)
     differences = [each for comparison in comparisons for each in comparison.differences]
     has_failed = any(each.median_ns is None for each in timed)
+    found = {each.verdict for each in comparisons} if is_gated else set()
+    is_open = Verdict.INCONCLUSIVE in found and not (has_failed or Verdict.SLOWER in found)
     document = Document(
         schema=_SCHEMA,
         input={"functions": list(campaign.names)},
-        status="abstained" if has_failed else "ok",
+        status="abstained" if has_failed or is_open else "ok",
         abstains_because=[
-            Abstention("job_failed", each.key) for each in timed if each.median_ns is None
+            *(Abstention("job_failed", each.key) for each in timed if each.median_ns is None),
+            *([Abstention("noise")] if is_open else []),
         ],
         scope={"gate": campaign.gate, "confidence": campaign.confidence},
         data=Timings(functions=timed, differences=differences),
         blocks=lambda: _blocks(timed, comparisons, campaign),
         records=lambda: list(map(asdict, timed)),
     )
-    return document, exit_codes.FINDINGS if has_failed else exit_codes.OK
+    if has_failed or Verdict.SLOWER in found:
+        return document, exit_codes.FINDINGS
+    return document, exit_codes.INCONCLUSIVE if is_open else exit_codes.OK
 
 
 def _chooses_cache(campaign: Campaign) -> bool:

@@ -62,8 +62,8 @@ _TRACE: Final = {"trace": "Path of the trace"}
 TOOLS: Final[Mapping[str, Tool]] = {
     "traces": Tool({}),
     "summary": Tool(_TRACE, (*_WINDOW, "top")),
-    "path": Tool(_TRACE, (*_WINDOW, "top")),
-    "whatif": Tool(_TRACE, (*_WINDOW, "scale", "drop", "remove_wait", "ideal")),
+    "path": Tool(_TRACE, (*_WINDOW, "in_order", "top")),
+    "whatif": Tool(_TRACE, (*_WINDOW, "scale", "drop", "remove_wait")),
     "table": Tool(_TRACE, (*_WINDOW, "where", "sort", "top")),
     "check": Tool(_TRACE, has_events=False),
     "diff": Tool(

@@ -1,4 +1,4 @@
-"""`longpole report`: write a report about traces as one HTML page that opens offline."""
+"""`longpole report`: write a report about traces as one HTML page, or a picture of one step."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import click
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import record_of
-from longpole.cli.answer.problems import usage_errors
+from longpole.cli.answer.problems import require, usage_errors
+from longpole.cli.answer.windows import abstained
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
 from longpole.cli.ask.traces import named_traces, traces_argument
-from longpole.cli.ask.windows import Asked, Recording, profiler_options, window_options
+from longpole.cli.ask.windows import NO_WORK, Asked, Recording, profiler_options, window_options
 from longpole.data import Row
 from longpole.files import new_file
 from longpole.report.blocks import Sentence
 from longpole.report.document import Document
-from longpole.wording import count
+from longpole.wording import count, duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,16 +58,21 @@ def report(
     """Write a report about traces as one HTML page that opens offline.
 
     The page has the verdict with figures and bars, a timeline, flame graphs, all tables and
-    the diagnostics. For several ranks of one run, it starts with the run as a whole.
+    the diagnostics. For several ranks of one run, it starts with the run as a whole. If FILE
+    ends in .svg, write only a picture of the critical path above what devices and threads did.
 
     \b
     Examples:
       longpole report trace.json.gz -o report.html
+      longpole report trace.json.gz -o step.svg --step 3
       longpole report rank*.json.gz -o report.html
       longpole report after.json.gz --diff before.json.gz -o diff.html
     """
     from longpole.report.page import page_text
 
+    if output.suffix == ".svg":
+        require(len(traces) == 1 and base is None, "a picture is of one trace")
+        return options.emit(_picture(traces[0], output, options, window, recording, force=force))
     page, paths = _page(traces, base, options, window, recording)
     inputs = [Path(path) for path in paths if path != "-"]
     with new_file(output, force=force, inputs=inputs) as unfinished:
@@ -106,6 +112,35 @@ def _diff_page(
     return page, [path for path, _ in (*old, *named)]
 
 
+def _picture(
+    path: str, output: Path, options: Options, window: Asked, recording: Recording, *, force: bool
+) -> Answer:
+    """Write a picture of the window, and report its size."""
+    from longpole.plot.lanes import lanes
+    from longpole.plot.picture import picture
+
+    [(name, trace)] = named_traces([path], options, args="ids")
+    trace = recording.of(trace, step_name=window.step_name)
+    with usage_errors():
+        chosen = window.window(trace)
+    drawn = None if chosen is None else lanes(trace, chosen, window.path(trace, chosen))
+    if chosen is None or drawn is None:
+        return abstained(_SCHEMA, name, trace, NO_WORK, "no_work")
+    with new_file(output, force=force, inputs=[Path(name)] if name != "-" else []) as unfinished:
+        title = f"{chosen.name}, {duration(drawn.length_ns)}"
+        unfinished.write_text(picture(drawn, title), encoding="utf-8")
+    n_bytes = output.stat().st_size
+    found = WrittenReport(output=str(output), bytes=n_bytes, sections=[])
+    document = Document(
+        schema=_SCHEMA,
+        input={"path": name},
+        data=found,
+        blocks=lambda: [Sentence(f"{output}: {chosen.title}, {n_bytes / 1e3:.0f} kB")],
+        records=lambda: [record_of(found)],
+    )
+    return document, exit_codes.OK
+
+
 class WrittenReport(Row):
     """The written report."""
 
@@ -113,6 +148,7 @@ class WrittenReport(Row):
     """Path of the file."""
     bytes: int
     sections: list[str]
+    """Sections of the page; none for a picture."""
 
 
 def _written(page: Page, paths: Sequence[str], output: Path) -> Answer:

@@ -48,7 +48,7 @@ _MOST_ROWS_OF_SEVERAL: Final = 20
 _MOST_TRACES: Final = 16
 _RELEVANT: Final[dict[Side, tuple[str, ...]]] = {
     "kernels": ("kernels", "roofline"),
-    "host": ("launch_summary", "idle_time"),
+    "host": ("host_while_idle", "idle_time"),
     "communication": ("communication", "overlap"),
     "copies": ("copy_summary", "overlap"),
 }

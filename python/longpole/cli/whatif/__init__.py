@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +23,7 @@ from longpole.cli.ask.windows import (
     window_options,
 )
 from longpole.cli.whatif.remedy import SCHEMA, OneRemedy, remedy_answer, share_of_steps
-from longpole.critical_path.changes import Change, Drop, RemoveWait, Scale
+from longpole.critical_path.changes import Change, Drop, RemoveWait, Scale, kind_named
 from longpole.critical_path.explain import path_blocks
 from longpole.critical_path.path import KindTotal, NameTotal
 from longpole.data import Row, plain
@@ -30,7 +31,7 @@ from longpole.recording_cost import step_blocks
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Abstention, Document, Warned
 from longpole.verdict import Remedy, Verdict
-from longpole.verdict.blocks import table_of
+from longpole.verdict.blocks import ranked
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
@@ -49,6 +50,13 @@ _MOST_NAMES: Final = 5
 _MOST_NAMES_IN_DATA: Final = 10
 _LEAST_GAIN: Final = 0.001
 _OPTIONS: Final = "--scale, --drop and --remove-wait"
+_FACTOR: Final = re.compile(
+    r"(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) ?(?P<unit>[%xX]?)"
+)
+_NO_FAMILY: Final = "other"
+_WORK: Final = frozenset(
+    ("operator", "runtime", "host_gap", "data_loading", "kernel", "copy", "communication")
+)
 
 
 @click.command()
@@ -69,10 +77,7 @@ _OPTIONS: Final = "--scale, --drop and --remove-wait"
     metavar="WHAT",
     help="Remove the waits of WHAT, such as sync_return or event_wait:nccl.",
 )
-@click.option("--ideal", is_flag=True, help="Rank all remedies by what they save.")
-@click.option(
-    "--remedy", metavar="ID", help="Compute what one remedy of --ideal saves, such as tensor_cores."
-)
+@click.option("--remedy", metavar="ID", help="Compute what one remedy saves, such as tensor_cores.")
 @click.option(
     "--measure",
     type=click.Path(dir_okay=False, readable=False, path_type=Path),
@@ -86,7 +91,6 @@ def whatif(
     traces: Sequence[str],
     window: Asked,
     recording: Recording,
-    ideal: bool,
     remedy: str | None,
     measure: Path | None,
     options: Options,
@@ -94,14 +98,15 @@ def whatif(
 ) -> int:
     """Compute how long a step would take after a change.
 
-    WHAT is a kind, a kind and a pattern of names (`kernel:flash`), or a pattern of names
-    of any work (`:flash`). Several changes hold together. The name of a family that --ideal
-    ranks, such as gemm or attention, selects all kernels of the family, regardless of their
+    Without a change, show what each remedy saves. WHAT is a kind, a kind and a pattern of
+    names (`kernel:flash`), or a pattern of names of any work (`:flash`). FACTOR is a number, a
+    percentage (`50%`) or a multiple (`2x`). Several changes hold together. The name of a family
+    of kernels, such as gemm or attention, selects all kernels of the family, regardless of their
     names (`kernel:gemm`).
 
     \b
     Examples:
-      longpole whatif trace.json.gz --step 3 --ideal
+      longpole whatif trace.json.gz --step 3
       longpole whatif trace.json.gz --scale kernel:gemm=0.5 --drop launch
       longpole whatif trace.json.gz --remedy tensor_cores --measure forms.py
     """
@@ -109,13 +114,13 @@ def whatif(
 
     is_of_remedy = remedy is not None
     require(
-        not (is_of_remedy and (ideal or any(asked.values()))),
-        "--remedy excludes --ideal and other changes",
+        not (is_of_remedy and any(asked.values())),
+        f"--remedy tries its own changes; leave out {_OPTIONS}",
     )
     require(measure is None or remedy is not None, "--measure needs --remedy")
     require(remedy is None or len(traces) == 1, "--remedy needs one trace")
-    changes = _changes_of(asked, ideal=ideal or is_of_remedy)
-    answer = _ideal_answer if ideal else partial(_changed_answer, changes=changes)
+    changes = _changes_of(asked)
+    answer = partial(_changed_answer, changes=changes) if changes else _ranking
     if remedy is not None:
         answer = partial(remedy_answer, remedy=remedy, script=measure)
     return answer_each(
@@ -202,11 +207,11 @@ def _changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[
     return document, exit_codes.INCONCLUSIVE if unmatched else exit_code_of(verdict)
 
 
-def _ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
+def _ranking(name: str, trace: Trace, found: Found) -> Answer:
     """Rank remedies by gain."""
     verdict = found.verdict()
-    ranked = verdict.remedies
-    helpful = [row for row in ranked if row.gain_high >= _LEAST_GAIN]
+    rows = verdict.remedies
+    helpful = [row for row in rows if row.gain_high >= _LEAST_GAIN]
     document = Document(
         schema=SCHEMA,
         **known_of(name, trace, found, verdict),
@@ -214,11 +219,12 @@ def _ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
         blocks=lambda: [
             Headline(f"{name_of(name)}: {found.title}"),
             Sentence(verdict.sentence),
-            table_of(helpful, n_windows=verdict.window.n),
-            *_useless(len(ranked) - len(helpful)),
+            ranked(helpful, verdict.window),
+            *_useless(len(rows) - len(helpful)),
+            *_own_changes(found.path, helpful),
             *step_blocks(trace.removed_cost),
         ],
-        records=lambda: [_record(name, row) for row in ranked],
+        records=lambda: [_record(name, row) for row in rows],
     )
     return document, exit_code_of(verdict)
 
@@ -255,10 +261,8 @@ def _in_all_steps(verdict: Verdict, share_of_steps: float | None) -> list[Block]
     """Report the effect on the mean step, to which the gains of a verdict refer."""
     if share_of_steps is None:
         return []
-    than = "shorter" if share_of_steps > 0 else "longer"
-    becomes = (
-        f"would be {share(abs(share_of_steps))} {than}" if share_of_steps else "stays as it is"
-    )
+    gain = _saved(round(share_of_steps * verdict.window.mean_ns), verdict.window.mean_ns)
+    becomes = f"would take {gain}" if share_of_steps else "stays as it is"
     n_steps = count(len(verdict.steps), "step")
     return [Notes([f"The mean of the {n_steps} that the verdict is about {becomes}."])]
 
@@ -269,6 +273,17 @@ def _useless(number: int) -> list[Block]:
         return []
     gain = "gains" if number == 1 else "gain"
     return [Notes([f"{count(number, 'more remedy', 'more remedies')} {gain} less than 0.1 %."])]
+
+
+def _own_changes(path: CriticalPath, remedies: Sequence[Remedy]) -> list[Block]:
+    """Show how to try other changes: half of the largest kind of work on the path, or one remedy.
+
+    Waits and unexplained time are not work, so they are not suggested.
+    """
+    kinds = (row["kind"] for row in path.kind_totals if row["kind"] in _WORK)
+    tries = [f"`--scale {kind}=50%`" for kind in kinds][:1]
+    tries += [f"`--remedy {row.remedy}`" for row in remedies[:1]]
+    return [Notes([f"For one change, add for example {' or '.join(tries)}."])] if tries else []
 
 
 def _record(name: str, remedy: Remedy) -> Record:
@@ -312,22 +327,37 @@ def _unmatched(change: Change) -> Warned:
         count=1,
         message=f"nothing in the trace matches {_target(change)!r}",
         effect="this change changes nothing",
-        hint="`longpole path` lists kinds and names",
+        hint=_hint(change),
     )
+
+
+def _hint(change: Change) -> str:
+    """Return which names a pattern is compared with, and the family of kernels that was meant."""
+    if change.matching is None:
+        return "`longpole path` lists the kinds"
+    told = "patterns match recorded names, which `longpole path --json` shows"
+    family = kernel_family(change.matching)
+    is_kernel = change.kind in {None, "kernel"} and family != _NO_FAMILY
+    return f"{told}; `kernel:{family}` selects all such kernels" if is_kernel else told
 
 
 def _headline(name: str, found: Found, answer: WhatIf, words: str) -> str:
     before_ns = found.path.length_ns
-    part = share(abs(answer.gain_ns) / before_ns)
-    than = "less" if answer.gain_ns >= 0 else "more"
     times = f"{duration(before_ns)} -> {duration(answer.makespan_ns)}"
-    return f"{name_of(name)}: {found.title}, with {words}: {times}, {part} {than}"
+    gain = _saved(answer.gain_ns, before_ns)
+    return f"{name_of(name)}: {found.title}, with {words}: {times}, {gain}"
 
 
-def _changes_of(asked: Mapping[str, Sequence[str]], *, ideal: bool) -> list[Change]:
+def _saved(gain_ns: int, of_ns: int) -> str:
+    """Format a gain or a loss as a time and its share."""
+    than = "less" if gain_ns >= 0 else "more"
+    return f"{duration(abs(gain_ns))} ({share(abs(gain_ns) / of_ns)}) {than}"
+
+
+def _changes_of(asked: Mapping[str, Sequence[str]]) -> list[Change]:
     """Return the requested changes."""
     with usage_errors():
-        changes: list[Change] = [
+        return [
             *(
                 Scale(by=by, kind=kind, matching=name)
                 for kind, name, by in map(_scaled, asked["scale"])
@@ -338,21 +368,15 @@ def _changes_of(asked: Mapping[str, Sequence[str]], *, ideal: bool) -> list[Chan
                 for kind, name in map(_what, asked["remove_wait"])
             ),
         ]
-    require(not (ideal and changes), f"--ideal tries its own changes; leave out {_OPTIONS}")
-    require(ideal or changes, f"give a change with {_OPTIONS}, or use --ideal")
-    return changes
 
 
 def _scaled(text: str) -> tuple[Any, str | None, float]:
     what, equals, factor = text.rpartition("=")
-    try:
-        by = float(factor)
-    except ValueError:
-        equals = ""
-    if not equals:
+    found = _FACTOR.fullmatch(factor)
+    if not equals or found is None:
         message = f"{text!r} has no factor; give one, as in `kernel:gemm=0.5`"
         raise click.BadParameter(message, param_hint="'--scale'")
-    return (*_what(what), by)
+    return (*_what(what), float(found["number"]) / (100 if found["unit"] == "%" else 1))
 
 
 def _what(text: str) -> tuple[Any, str | None]:
@@ -361,4 +385,4 @@ def _what(text: str) -> tuple[Any, str | None]:
         message = "give a kind, or `kind:pattern`"
         raise click.UsageError(message)
     kind, _, pattern = text.partition(":")
-    return kind or None, pattern or None
+    return kind_named(kind) or None, pattern or None

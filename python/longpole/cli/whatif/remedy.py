@@ -22,8 +22,8 @@ from longpole.files import new_file
 from longpole.remedies.catalogue import remedies
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Document
-from longpole.verdict import Remedy, Verdict
-from longpole.verdict.blocks import table_of
+from longpole.verdict import Remedy, Span, Verdict
+from longpole.verdict.blocks import ranked
 from longpole.wording import duration
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def remedy_answer(
         ),
         blocks=lambda: [
             Headline(f"{name_of(name)}: {found.title}, with {remedy}"),
-            *_places(rows, remedy, n_windows=verdict.window.n),
+            *_places(rows, remedy, verdict.window),
             *_told(rows, forms, script, (low, high)),
         ],
         records=lambda: [
@@ -111,10 +111,10 @@ def remedy_answer(
     return document, exit_code_of(verdict)
 
 
-def _places(rows: list[Remedy], remedy: str, *, n_windows: int) -> list[Block]:
+def _places(rows: list[Remedy], remedy: str, window: Span) -> list[Block]:
     if not rows:
         return [Sentence(f"The trace does not show what {remedy} is about.")]
-    return [table_of(rows, n_windows=n_windows)]
+    return [ranked(rows, window)]
 
 
 def _told(

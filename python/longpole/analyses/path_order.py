@@ -1,0 +1,203 @@
+"""The critical path in time order, with the segments of one operator in a row."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from longpole.critical_path.explain import MEANINGS
+from longpole.data import Row
+from longpole.kernel_names import kernel_label
+from longpole.report.blocks import Column, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from longpole.critical_path.path import CriticalPath
+    from longpole.trace import Trace
+
+__all__ = ["Stretch", "in_order", "stretches_table"]
+
+_ON_DEVICE: Final = frozenset(
+    (
+        *("kernel", "copy", "communication", "launch", "kernel_delay", "stream_overlap"),
+        *("event_wait", "graph_gap"),
+    )
+)
+_STEP: Final = "ProfilerStep#"
+_BACKWARD: Final = "autograd::engine::evaluate_function: "
+_MOST_NAMES: Final = 2
+
+
+class Stretch(Row):
+    """Consecutive segments of a path that belong to one operator, function or annotation."""
+
+    start_ns: int
+    """From the start of the window."""
+    duration_ns: int
+    share: float
+    """As a fraction of the window."""
+    side: str
+    """`device` or `host`."""
+    name: str
+    """The outermost operator around the segments, or around the call that launched them; of data
+    loading its annotation; else their own name."""
+    annotation: str | None
+    """The innermost annotation around the segments, except steps."""
+    kind: str
+    """The kind of most of its time."""
+    count: int
+    """Number of segments."""
+    event: int | None
+    """The event of the longest segment."""
+
+
+class _Segment(NamedTuple):
+    side: str
+    name: str
+    annotation: str | None
+    kind: str
+    event: int | None
+    start_ns: int
+    duration_ns: int
+
+
+def in_order(path: CriticalPath, trace: Trace) -> list[Stretch]:
+    """Return the stretches of a path in time order; they cover its window.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> builder = TraceBuilder().operator("aten::linear", (0, 20)).operator("aten::mm", (5, 20))
+    >>> trace = builder.launch("gemm", call=(6, 9), work=(10, 60)).read()
+    >>> [(row["side"], row["name"]) for row in in_order(trace.critical_path(), trace)]
+    [('host', 'aten::linear'), ('device', 'aten::linear')]
+    """
+    start_ns, _ = path.window
+    length_ns = max(path.length_ns, 1)
+    found = []
+    for (side, name, annotation), alike in groupby(_segments(path, trace), key=lambda it: it[:3]):
+        segments = list(alike)
+        duration_ns = sum(segment.duration_ns for segment in segments)
+        longest = max(segments, key=lambda segment: segment.duration_ns)
+        found.append(
+            Stretch(
+                start_ns=segments[0].start_ns - start_ns,
+                duration_ns=duration_ns,
+                share=duration_ns / length_ns,
+                side=side,
+                name=name,
+                annotation=annotation,
+                kind=_most([(segment.kind, segment.duration_ns) for segment in segments])[0],
+                count=len(segments),
+                event=longest.event,
+            )
+        )
+    return found
+
+
+def _segments(path: CriticalPath, trace: Trace) -> Iterator[_Segment]:
+    """Return the segments of a path with what they belong to."""
+    around = _Around(trace)
+    columns = ("kind", "event", "name", "start_ns", "duration_ns")
+    for kind, event, name, start_ns, duration_ns in path.segments.select(columns).rows():
+        side = "device" if kind in _ON_DEVICE else "host"
+        operator, annotation = (None, None) if event is None else around.find(event)
+        if kind == "data_loading":
+            operator = annotation
+        told = operator or _name_of(kind, name)
+        yield _Segment(side, told, annotation, kind, event, start_ns, duration_ns)
+
+
+def _name_of(kind: str, name: str | None) -> str:
+    """Return the name of a segment outside operators."""
+    if name is None or name.startswith(_STEP):
+        return MEANINGS.get(kind, kind)
+    return kernel_label(name) or name
+
+
+class _Around:
+    """The outermost operator and the innermost annotation around events."""
+
+    def __init__(self, trace: Trace) -> None:
+        events = trace.events.select("parent", "kind", "name")
+        self._parents = events["parent"].to_list()
+        self._kinds = events["kind"].cast(str).to_list()
+        self._names = events["name"].cast(str).to_list()
+        launches = trace.launches.select("event", "call")
+        self._calls = dict(launches.drop_nulls().rows())
+        self._known: dict[int, tuple[str | None, str | None]] = {}
+
+    def find(self, event: int) -> tuple[str | None, str | None]:
+        if event not in self._known:
+            self._known[event] = self._find(event)
+        return self._known[event]
+
+    def _find(self, event: int) -> tuple[str | None, str | None]:
+        operator = annotation = None
+        place: int | None = self._calls.get(event, event)
+        while place is not None:
+            kind, name = self._kinds[place], self._names[place]
+            if kind == "operator":
+                operator = name
+            elif kind == "annotation" and annotation is None and not name.startswith(_STEP):
+                annotation = name
+            place = self._parents[place]
+        return operator, annotation
+
+
+def _most(parts: Sequence[tuple[str, int]]) -> list[str]:
+    """Sort names by their total time."""
+    total_ns: dict[str, int] = {}
+    for name, duration_ns in parts:
+        total_ns[name] = total_ns.get(name, 0) + duration_ns
+    return sorted(total_ns, key=lambda name: -total_ns[name])
+
+
+def stretches_table(stretches: Sequence[Stretch], top: int) -> Table:
+    """Show the `top` longest stretches in time order, and those between them as one row each."""
+    ranked = sorted(range(len(stretches)), key=lambda place: -stretches[place]["duration_ns"])
+    chosen = set(ranked[:top])
+    rows = []
+    for _, alike in groupby(
+        enumerate(stretches), key=lambda pair: pair[0] if pair[0] in chosen else None
+    ):
+        run = [row for _, row in alike]
+        rows.append(run[0] if len(run) == 1 else _together(run))
+    columns = [
+        Column("start", "duration"),
+        Column("time", "duration"),
+        Column("share", "share"),
+        Column("side"),
+        Column("operator or event", "name"),
+        Column("mostly"),
+        Column("event", "event"),
+    ]
+    cells = [
+        [
+            *(row["start_ns"], row["duration_ns"], row["share"], row["side"]),
+            *(row["name"].removeprefix(_BACKWARD), row["kind"], row["event"]),
+        ]
+        for row in rows
+    ]
+    return Table(columns, cells)
+
+
+def _together(run: Sequence[Stretch]) -> Stretch:
+    """Return short stretches as one."""
+    names = _most([(row["name"].removeprefix(_BACKWARD), row["duration_ns"]) for row in run])
+    annotations = {row["annotation"] for row in run}
+    sides = {row["side"] for row in run}
+    longest = max(run, key=lambda row: row["duration_ns"])
+    told = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+    return Stretch(
+        start_ns=run[0]["start_ns"],
+        duration_ns=sum(row["duration_ns"] for row in run),
+        share=sum(row["share"] for row in run),
+        side=sides.pop() if len(sides) == 1 else "both",
+        name=f"{len(run):,} shorter: {told}",
+        annotation=annotations.pop() if len(annotations) == 1 else None,
+        kind=_most([(row["kind"], row["duration_ns"]) for row in run])[0],
+        count=sum(row["count"] for row in run),
+        event=longest["event"],
+    )

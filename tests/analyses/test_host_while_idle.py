@@ -1,0 +1,48 @@
+"""What the host did while a device waited for it."""
+
+import pytest
+
+import longpole
+from longpole.testing import TraceBuilder
+
+
+def rows_of(builder):
+    return longpole.host_while_idle(builder.read()).rows(named=True)
+
+
+def test_each_moment_counts_for_the_innermost_event_of_the_launching_thread():
+    builder = TraceBuilder().launch("gemm", call=(0, 1), work=(2, 10))
+    builder.python("train.py(9): augment", (10, 70)).operator("aten::add", (60, 70))
+    builder.operator("aten::other", (10, 70), thread=2)
+    builder.launch("add", call=(66, 68), work=(69, 80))
+    found = {row["name"]: row for row in rows_of(builder)}
+    assert found["train.py(9): augment"]["duration_ns"] == 50_000
+    assert found["aten::add"]["duration_ns"] == 6_000
+    assert found["cudaLaunchKernel"]["duration_ns"] == 3_000  # 1 us of the first launch
+    assert "aten::other" not in found
+    idle_us = 59 + 2
+    assert found["train.py(9): augment"]["share_of_idle"] == pytest.approx(50 / idle_us)
+    assert found["train.py(9): augment"]["kind"] == "python"
+
+
+def test_idle_time_after_the_launch_returned_is_not_the_hosts():
+    builder = TraceBuilder().launch("gemm", call=(0, 1), work=(2, 10))
+    builder.launch("add", call=(3, 5), work=(50, 80)).operator("aten::mm", (10, 50))
+    assert {row["name"] for row in rows_of(builder)} == {"cudaLaunchKernel"}
+
+
+def test_each_device_waits_for_its_own_launches():
+    builder = TraceBuilder()
+    for device, thread in ((0, 1), (1, 2)):
+        builder.launch("gemm", call=(0, 1), work=(1, 10), device=device, thread=thread)
+        builder.operator(f"aten::op{device}", (10, 40 + device), thread=thread)
+        call = (41 + device, 42 + device)
+        builder.launch("add", call=call, work=(42 + device, 60), device=device, thread=thread)
+    found = [(row["device"], row["name"], row["duration_ns"]) for row in rows_of(builder)]
+    assert (0, "aten::op0", 30_000) in found
+    assert (1, "aten::op1", 31_000) in found
+    assert not {(0, "aten::op1"), (1, "aten::op0")} & {row[:2] for row in found}
+
+
+def test_a_trace_without_devices_has_no_rows():
+    assert rows_of(TraceBuilder().operator("aten::mm", (0, 9))) == []
