@@ -16,16 +16,19 @@ ELSEWHERE = [(10, 60), (31, 85), (44, 72), (22, 97)]
 ALIKE = [(10, 60)] * 4
 
 
-def launching(stops: Sequence[Sequence[int]]) -> TraceBuilder:
-    """Build steps of 100 launches, with stops of 3 ms before some of them."""
+def launching(stops: Sequence[Sequence[int]], *, are_inside: bool = False) -> TraceBuilder:
+    """Build steps of 100 launches, with stops of 3 ms before some of them, or in their operators."""
     builder, now = TraceBuilder(), 0
     for number, places in enumerate(stops):
         begin = now
         for place in range(100):
-            now += 3_000 if place in places else 2
-            builder.operator("aten::mm", (now, now + 8))
-            builder.launch("gemm", call=(now + 1, now + 7), work=(now + 9, now + 15))
-            now += 8
+            stop = 3_000 if place in places else 2
+            now += 2 if are_inside else stop
+            end = now + (stop if are_inside else 0) + 8
+            builder.operator("aten::linear", (now, end))
+            builder.operator("aten::mm", (now, end))
+            builder.launch("gemm", call=(end - 7, end - 1), work=(end + 1, end + 7))
+            now = end
         now += 20
         builder.step(number, (begin, now))
     return builder
@@ -38,6 +41,15 @@ def test_stops_at_other_places_in_every_step_are_said():
     assert (
         found.evidence == "it stands still 2 times a step, for 6.00 ms, at another place each time"
     )
+
+
+def test_stops_inside_operators_are_said_once():
+    found = remedy_of("host_threads", launching(ELSEWHERE, are_inside=True))
+    assert "it stands still 2 times a step, for 6.0" in found.evidence
+
+
+def test_operators_that_always_take_long_are_left_alone():
+    assert remedy_of("host_threads", launching([range(0, 100, 2)] * 4, are_inside=True)) is None
 
 
 def test_stops_at_the_same_places_are_work_of_the_program():

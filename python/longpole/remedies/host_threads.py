@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.remedies.model import Found, Remedy
@@ -16,7 +17,7 @@ from longpole.wording import count, duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.remedies.facts import Facts
+    from longpole.remedies.facts import Facts, OnThread
 
 __all__ = ["REMEDY"]
 
@@ -78,7 +79,7 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 
 def _stops(facts: Facts) -> list[_Stop]:
-    """List long launches and gaps of the launching thread, except for waits and data loading."""
+    """List long launches, gaps and operators of the launching thread without waits or loading."""
     [lane] = facts.launch_lanes
     launches = [call for call in facts.calls("launch") if call.lane == lane]
     starts: dict[int, list[int]] = defaultdict(list)
@@ -103,11 +104,37 @@ def _stops(facts: Facts) -> list[_Stop]:
         for gap in facts.gaps(_LEAST_NS)
         if gap.lane == lane and not gap.is_loading and gap.before not in waiting
     ]
+    found += [
+        (row.window, row.start_ns, row.duration_ns, row.event)
+        for row in _stopped_operators(facts, lane)
+    ]
     return [
         _Stop(window, _place(starts[window], start_ns), duration_ns, event)
         for window, start_ns, duration_ns, event in found
         if window in starts
     ]
+
+
+def _stopped_operators(facts: Facts, lane: int) -> list[OnThread]:
+    """List operators that take long without a long call inside, where others of the name do not."""
+    share = _LEAST_NS / max(facts.mean_ns, _LEAST_NS)
+    rows = [row for row in facts.long_events(share) if row.lane == lane]
+    rows.sort(key=lambda row: (row.start_ns, -row.end_ns))
+    waits = sorted(wait.call.start_ns for wait in facts.waits if wait.call.lane == lane)
+    usual: dict[str, int] = {}
+    stopped = []
+    for row, inner in zip_longest(rows, rows[1:]):
+        holds_another = inner is not None and inner.start_ns < row.end_ns
+        holds_a_wait = bisect_left(waits, row.start_ns) < bisect_left(waits, row.end_ns)
+        if holds_another or holds_a_wait or facts.place(row.event).kind != "operator":
+            continue
+        name = facts.name(row.event)
+        if name not in usual:
+            times = sorted(it.duration_ns for it in facts.operators(name))
+            usual[name] = times[len(times) // 2] if times else row.duration_ns
+        if usual[name] <= _USUAL * _LEAST_NS:
+            stopped.append(row)
+    return stopped
 
 
 def _place(starts: list[int], start_ns: int) -> float:
@@ -130,8 +157,8 @@ REMEDY: Final = Remedy(
     effort="configuration",
     needs="operators and runtime calls of at least 2 steps; context switches prove it",
     seen_by=(
-        "launches and gaps of 1 ms or more, at least two in every step, most of them where no "
-        "other step has one"
+        "launches, gaps and otherwise short operators of 1 ms or more, at least two in every step, "
+        "most of them where no other step has one"
     ),
     change="nothing: it is not recorded what the thread waited for",
     not_when="the stops are at the same places of the steps, or follow a wait for the GPU",
