@@ -17,7 +17,7 @@ ALIKE = [(10, 60)] * 4
 
 
 def launching(stops: Sequence[Sequence[int]], *, are_inside: bool = False) -> TraceBuilder:
-    """Build steps of 100 launches, with stops of 3 ms before some of them, or in their operators."""
+    """Build steps of 100 launches, with stops of 3 ms before some of them, or inside."""
     builder, now = TraceBuilder(), 0
     for number, places in enumerate(stops):
         begin = now
