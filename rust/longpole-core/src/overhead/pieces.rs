@@ -5,7 +5,6 @@ use super::costs::{Cost, Costs};
 use crate::graph::{Edge, Graph, Role};
 use crate::ids::EventId;
 use crate::names::Names;
-use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables};
 
 /// Which value of a cost to use: the estimate or a bound.
@@ -57,11 +56,10 @@ impl Parts {
 pub(super) fn costs_ns(
     graph: &Graph,
     tables: &Tables,
-    nesting: &Nesting,
+    classes: &Classes,
     costs: &Costs,
     at: At,
 ) -> Vec<i64> {
-    let classes = Classes::of(tables, nesting);
     let parts: Vec<_> = Class::ALL
         .iter()
         .map(|&class| {
@@ -85,13 +83,13 @@ pub(super) fn costs_ns(
         left_ns + if graph.nodes.is_end(edge.target) { 0 } else { target.before_ns }
     };
     let mut found: Vec<_> = graph.edges.as_slice().iter().map(cost_of).collect();
-    add_nodes(&mut found, graph, &classes, costs.node_ns[at as usize]);
+    add_nodes(&mut found, graph, classes, costs.node_ns[at as usize]);
     add_own_work(&mut found, graph, tables);
     found
 }
 
 /// Adds the cost of graph nodes to the calls that launch them.
-fn add_nodes(costs_ns: &mut [i64], graph: &Graph, classes: &Classes<'_>, node_ns: i64) {
+fn add_nodes(costs_ns: &mut [i64], graph: &Graph, classes: &Classes, node_ns: i64) {
     let timeline = &graph.timeline;
     for call in timeline.orders().filter_map(|work| timeline.launcher(work)) {
         if classes.class(timeline.event(call)) == Some(Class::GraphLaunch) {

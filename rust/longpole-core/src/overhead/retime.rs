@@ -1,5 +1,6 @@
 //! The time of every node without the recording cost.
 
+use super::classes::Classes;
 use super::costs::Costs;
 use super::pieces::{At, costs_ns};
 use crate::error::Result;
@@ -69,9 +70,10 @@ pub fn lag_bounds_ns(
     (costs, factor): (&Costs, f64),
 ) -> [Vec<i64>; 2] {
     let lags_ns = path::lags_ns(graph);
-    let usual_ns = costs_ns(graph, tables, nesting, costs, At::Usual);
+    let classes = Classes::of(tables, nesting);
+    let usual_ns = costs_ns(graph, tables, &classes, costs, At::Usual);
     [At::Most, At::Least].map(|at| {
-        let other_ns = costs_ns(graph, tables, nesting, costs, at);
+        let other_ns = costs_ns(graph, tables, &classes, costs, at);
         let bound_ns = |(number, edge): (usize, &Edge)| {
             let latency_ns = lags_ns[number];
             let more_ns = scaled(usual_ns[number] - other_ns[number], factor);
