@@ -20,6 +20,9 @@ place. These queries suffice for most remedies:
 - `once(function)`, `is_worth(time_ns)`, `per_window(number)`: a result shared by remedies, whether
   it matters at all, and a mean for the evidence.
 
+Of many windows that take about the same time, facts and gains are those of a few consecutive ones.
+A window that takes much longer, such as one in which code is compiled, makes them those of all.
+
 Whoever drops kernels also drops the delays before them (`Drop(kind="kernel_delay")`), and the time
 of threads that launched them. `Remedy.side` is the side with most of what goes; a change of one
 side alone never gains more than the whole side.

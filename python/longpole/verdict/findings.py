@@ -124,7 +124,10 @@ class Findings(Data):
     gaps: tuple[Gap, ...]
     """Unexplained time left out of lengths and gains, longest first."""
     steps: tuple[int, ...]
-    """The steps that the gains cover together."""
+    """The steps that the gains of the sides cover together."""
+    remedy_steps: tuple[int, ...]
+    """The steps in which remedies are looked for, and which their gains cover: all of these steps,
+    or some that represent them."""
     window: Span
     doubt: Doubt
     cause: Cause | None

@@ -30,7 +30,7 @@ from longpole.recording_cost import step_blocks
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Abstention, Document, Warned
 from longpole.verdict import Remedy, Verdict
-from longpole.verdict.blocks import table_of
+from longpole.verdict.blocks import basis_of, table_of
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[
         warnings = [*known["warnings"], *unmatched]
         known |= {"warnings": warnings, "abstains_because": because, "status": "partial"}
     gains = _gain(found.path, answer)
-    of_steps = share_of_steps(trace, found, verdict, changes)
+    of_steps = share_of_steps(trace, found, verdict.steps, changes)
     words = ", ".join(map(_words, changes))
     document = Document(
         schema=SCHEMA,
@@ -216,6 +216,7 @@ def _ideal_answer(name: str, trace: Trace, found: Found) -> Answer:
             Sentence(verdict.sentence),
             table_of(helpful, n_windows=verdict.window.n),
             *_useless(len(ranked) - len(helpful)),
+            *([Notes(basis)] if (basis := basis_of(verdict)) and helpful else []),
             *step_blocks(trace.removed_cost),
         ],
         records=lambda: [_record(name, row) for row in ranked],

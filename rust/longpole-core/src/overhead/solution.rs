@@ -3,9 +3,8 @@
 use std::cell::LazyCell;
 use std::sync::Arc;
 
-use super::classes::Classes;
 use super::costs::Costs;
-use super::pieces::{At, costs_ns};
+use super::pieces::{At, Pieces};
 use super::retime::times_ns;
 use crate::error::Result;
 use crate::graph::Graph;
@@ -79,11 +78,8 @@ pub fn solution(
     progress: Progress<'_>,
 ) -> Result<Solution> {
     let lags_ns = path::lags_ns(graph);
-    let classes = Classes::of(tables, nesting);
-    let times_ns = |at, factor| {
-        let costs_ns = costs_ns(graph, tables, &classes, costs, at);
-        times_ns(graph, &lags_ns, &costs_ns, factor, progress)
-    };
+    let pieces = Pieces::of(graph, tables, nesting, costs);
+    let times_ns = |at, factor| times_ns(graph, &lags_ns, &pieces.costs_ns(at), factor, progress);
     let recorded_ns = usual_ns(graph, scope, graph.nodes.times_ns());
     let least_ns = usual_ns(graph, scope, &times_ns(At::Most, 1.0)?);
     let most_ns = usual_ns(graph, scope, &times_ns(At::Least, 1.0)?);
@@ -96,7 +92,7 @@ pub fn solution(
         least_ns: least_ns / 100 * (100 - percent),
         most_ns: most_ns / 100 * (100 + percent),
     };
-    drop((lags_ns, classes)); // a second graph needs memory
+    drop((lags_ns, pieces)); // a second graph needs memory
     let tables = moved_tables(graph, tables, &times_ns);
     drop(times_ns);
     let graph = graph.retimed(&tables);
@@ -118,8 +114,7 @@ pub fn fitted(
     progress: Progress<'_>,
 ) -> Result<std::result::Result<f64, Misfit>> {
     let lags_ns = path::lags_ns(graph);
-    let classes = Classes::of(tables, nesting);
-    let costs_ns = costs_ns(graph, tables, &classes, costs, At::Usual);
+    let costs_ns = Pieces::of(graph, tables, nesting, costs).costs_ns(At::Usual);
     let length_ns = |factor: f64| {
         let times_ns = times_ns(graph, &lags_ns, &costs_ns, factor, progress)?;
         Result::Ok(usual_ns(graph, scope, &times_ns))
