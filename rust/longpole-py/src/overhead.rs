@@ -1,5 +1,7 @@
 //! The recording overhead, and the trace without it.
 
+use std::sync::Arc;
+
 use longpole_core::names::Names;
 use longpole_core::overhead::{self, Cost, Costs, Lengths, Misfit, Untold};
 use longpole_core::path::{Choice, Unit};
@@ -93,7 +95,8 @@ impl Trace {
         };
         let factor = fitted.unwrap_or(1.0);
         let solution = enter(py, None, None, |progress| {
-            overhead::solution(&graph, tables, &nesting, &costs, (&scope, factor), progress)
+            let graph = Arc::unwrap_or_clone(graph);
+            overhead::solution(graph, tables, &nesting, &costs, (&scope, factor), progress)
         })?;
         let parts = OverheadParts::of(&costs, scope.unit, solution.lengths, fitted);
         let retimed = self.retimed(py, solution, (costs, factor), self.data_load(data_load))?;

@@ -70,30 +70,30 @@ const MOST_TRIALS: usize = 48;
 ///
 /// Returns an error only if `progress` asks to stop.
 pub fn solution(
-    graph: &Graph,
+    graph: Graph,
     tables: &Tables,
     nesting: &Nesting,
     costs: &Costs,
     (scope, factor): (&Scope, f64),
     progress: Progress<'_>,
 ) -> Result<Solution> {
-    let lags_ns = path::lags_ns(graph);
-    let pieces = Pieces::of(graph, tables, nesting, costs);
-    let times_ns = |at, factor| times_ns(graph, &lags_ns, &pieces.costs_ns(at), factor, progress);
-    let recorded_ns = usual_ns(graph, scope, graph.nodes.times_ns());
-    let least_ns = usual_ns(graph, scope, &times_ns(At::Most, 1.0)?);
-    let most_ns = usual_ns(graph, scope, &times_ns(At::Least, 1.0)?);
+    let lags_ns = path::lags_ns(&graph);
+    let pieces = Pieces::of(&graph, tables, nesting, costs);
+    let times_ns = |at, factor| times_ns(&graph, &lags_ns, &pieces.costs_ns(at), factor, progress);
+    let recorded_ns = usual_ns(&graph, scope, graph.nodes.times_ns());
+    let least_ns = usual_ns(&graph, scope, &times_ns(At::Most, 1.0)?);
+    let most_ns = usual_ns(&graph, scope, &times_ns(At::Least, 1.0)?);
     let host_limits = recorded_ns - least_ns > recorded_ns / HOST_LIMITS_ONE_IN;
     let percent = if host_limits { HOST_PERCENT } else { DEVICE_PERCENT };
     let times_ns = times_ns(At::Usual, factor)?;
     let lengths = Lengths {
         recorded_ns,
-        usual_ns: usual_ns(graph, scope, &times_ns),
+        usual_ns: usual_ns(&graph, scope, &times_ns),
         least_ns: least_ns / 100 * (100 - percent),
         most_ns: most_ns / 100 * (100 + percent),
     };
     drop((lags_ns, pieces)); // a second graph needs memory
-    let tables = moved_tables(graph, tables, &times_ns);
+    let tables = moved_tables(&graph, tables, &times_ns);
     drop(times_ns);
     let graph = graph.retimed(&tables);
     Ok(Solution { tables, graph, lengths })
