@@ -48,7 +48,8 @@ class Remedy(Data):
     high_by: Fact
     """What determines the upper bound."""
     changes: tuple[Change, ...]
-    """Changes certain to be possible: `CriticalPath.what_if` with these returns `gain`."""
+    """Changes certain to be possible: `CriticalPath.what_if` with these, over the steps of
+    `Verdict.remedy_steps`, returns `gain`."""
     hopeful_changes: tuple[Change, ...]
     """Changes that may be possible; the same if there are no others."""
     events: tuple[int, ...]
