@@ -108,6 +108,8 @@ class Facts:
 
     @property
     def windows(self) -> list[tuple[int, int]]: ...
+    @property
+    def numbers(self) -> list[int]: ...
     def on_threads(
         self, kinds: Sequence[str], least_ns: int, prefixes: Sequence[str]
     ) -> list[tuple[int, int, int, int, int]]: ...
@@ -270,7 +272,12 @@ class Trace:
         step_name: str | None,
     ) -> CriticalPath: ...
     def verdict(
-        self, window: tuple[Any, ...], *, data_load: str | None, step_name: str | None
+        self,
+        window: tuple[Any, ...],
+        *,
+        data_load: str | None,
+        step_name: str | None,
+        every_window: bool,
     ) -> tuple[VerdictParts, Facts]: ...
     def without_profiler(
         self, step_time_ns: int | None, *, data_load: str | None, step_name: str | None

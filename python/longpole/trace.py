@@ -423,7 +423,9 @@ class Trace(TraceTables):
         number = None if step is None else step_number(step)
         window = core_window(number, annotation, instance, between, "period", whole=whole)
         with blaming(self.damage):
-            parts, facts = self._core.verdict(window, data_load=data_load, step_name=step_name)
+            parts, facts = self._core.verdict(
+                window, data_load=data_load, step_name=step_name, every_window=False
+            )
         devices = self.device_properties
         verdict = verdict_of(parts, lambda options: Facts(facts, parts, options, devices))
         verdict = replace(verdict, recorded=self._recorded(step_name, data_load))

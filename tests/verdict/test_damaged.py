@@ -88,7 +88,7 @@ def test_of_a_corrupt_archive_nothing_is_concluded(place):
 def test_every_verdict_says_the_damage_first(status):
     # Where waits lead, the status is ok and no side is named.
     trace = training().read()
-    parts, _ = trace.core.verdict(("usual",), data_load=None, step_name=None)
+    parts, _ = trace.core.verdict(("usual",), data_load=None, step_name=None, every_window=False)
     parts |= {"status": status, "sides": []}
     found = damaged(trace.verdict(), parts, Damage(is_grave=False, sentence="It is damaged."))
     assert found.sentence.startswith("It is damaged. The step takes 100 µs")

@@ -337,6 +337,7 @@ def test_a_verdict_is_plain_data():
         "bounds",
         "gaps",
         "steps",
+        "remedy_steps",
         "window",
         "doubt",
         "cause",

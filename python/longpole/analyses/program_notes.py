@@ -86,7 +86,7 @@ def program_notes(trace: Trace) -> tuple[ProgramNote, ...]:
         return ()
     window = core_window(None, None, 0, None, "period", whole=False)
     try:
-        parts, core = trace.core.verdict(window, data_load=None, step_name=None)
+        parts, core = trace.core.verdict(window, data_load=None, step_name=None, every_window=True)
     except LongpoleError:
         return ()
     facts = Facts(core, parts, options_for(trace.core), trace.device_properties)

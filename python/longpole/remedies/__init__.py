@@ -23,6 +23,8 @@ place. These queries suffice for most remedies:
 - `once(function)`, `is_worth(time_ns)`, `per_window(number)`: a result shared by remedies, whether
   it matters at all, and a mean for the evidence.
 
+Of many windows that take about the same time, facts and gains are those of a few consecutive ones.
+A window that takes much longer, such as one in which code is compiled, makes them those of all.
 What happens in fewer than half of the windows is usually not worth a change. What a thread
 launches in a row are activities sorted by the start of their call (`tensor_loop.py`).
 

@@ -1,5 +1,6 @@
 """The facts that remedies use: what the program did in the windows of a verdict, as rows.
 
+If there are many windows that take about the same time, the facts are those of a few of them.
 The core answers from its graph; nothing here needs polars. Times are in ns, events are rows of
 `Trace.events`, windows are counted from 0.
 """
@@ -161,7 +162,7 @@ class Place(NamedTuple):
 
 
 class Facts:
-    """The facts about the windows of a verdict."""
+    """The facts about the windows of a verdict, or about those that represent them."""
 
     def __init__(
         self,
@@ -185,6 +186,11 @@ class Facts:
     def windows(self) -> list[tuple[int, int]]:
         """Start and end of each window."""
         return self.core.windows
+
+    @cached_property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of the windows; empty if they have none."""
+        return tuple(self.core.numbers)
 
     @property
     def n_windows(self) -> int:

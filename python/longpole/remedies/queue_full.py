@@ -41,14 +41,17 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 def _waiting(facts: Facts) -> list[OnThread]:
     """List the long launches that begin while the queue of their stream is full."""
-    calls = {row.event: row for row in facts.calls("launch") if row.duration_ns > _LONGEST_NS}
-    if not calls:
+    launches = facts.calls("launch")
+    calls = {row.event: row for row in launches if row.duration_ns > _LONGEST_NS}
+    if not calls or len(facts.kernels) < _FULL:
         return []
+    begun_ns = {row.event: row.start_ns for row in launches}
     times: dict[int, list[tuple[int, int, OnThread | None]]] = defaultdict(list)
     for work in facts.kernels:
         if work.call is not None:
-            place = facts.place(work.call)
-            times[work.lane].append((place.start_ns, 1, calls.get(work.call)))
+            start_ns = begun_ns.get(work.call)
+            start_ns = facts.place(work.call).start_ns if start_ns is None else start_ns
+            times[work.lane].append((start_ns, 1, calls.get(work.call)))
             times[work.lane].append((work.start_ns + work.duration_ns, -1, None))
     waiting = []
     for changes in times.values():

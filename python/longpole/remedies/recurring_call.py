@@ -37,27 +37,26 @@ _OTHERS: Final = (
 )
 _WIDEST: Final = 60
 
+# Launches, and the other calls that other remedies are about.
+_LAUNCHES: Final = ("launch", "graph_launch")
+_OTHER_CALLS: Final = (
+    "copy",
+    "blocking_copy",
+    "allocate",
+    "free",
+    "stream_synchronize",
+    "event_synchronize",
+    "device_synchronize",
+    "load_module",
+)
+
 # The most names that are looked at, those with most time.
 _MOST_NAMES: Final = 4
 
 
 def _find(facts: Facts) -> Iterator[Found]:
     waits = {wait.call.event for wait in facts.waits}
-    known = {
-        call.event
-        for call in facts.calls(
-            "launch",
-            "graph_launch",
-            "copy",
-            "blocking_copy",
-            "allocate",
-            "free",
-            "stream_synchronize",
-            "event_synchronize",
-            "device_synchronize",
-            "load_module",
-        )
-    }
+    known = {call.event for call in facts.calls(*_OTHER_CALLS)} | facts.once(_launches)
     of_name: dict[str, list[OnThread]] = defaultdict(list)
     for row in facts.long_events(_LEAST_SHARE):
         if row.lane in facts.launch_lanes and row.event not in waits and row.event not in known:
@@ -123,7 +122,8 @@ def _launches_or_loads(facts: Facts, stretches: list[Stretch]) -> bool:
 
 
 def _launches(facts: Facts) -> frozenset[int]:
-    return frozenset(call.event for call in facts.calls("launch", "graph_launch"))
+    # Other remedies ask for one of these roles, too.
+    return frozenset(call.event for role in _LAUNCHES for call in facts.calls(role))
 
 
 def _is_in_capture(facts: Facts, row: OnThread) -> bool:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.verdict.findings import Findings, Remedy, Span
 
-__all__ = ["left_out_of", "ranked", "verdict_blocks"]
+__all__ = ["basis_of", "left_out_of", "ranked", "verdict_blocks"]
 
 
 def verdict_blocks(verdict: Findings) -> list[Block]:
@@ -22,8 +22,19 @@ def verdict_blocks(verdict: Findings) -> list[Block]:
     n_remedies = sum(row.named for row in verdict.remedies)
     remedies, others = verdict.actions[:n_remedies], verdict.actions[n_remedies:]
     others = (*others, verdict.caveat) if verdict.caveat else others
-    blocks += [Notes(remedies, are_numbered=True)] if remedies else []
+    if remedies:
+        blocks.append(Notes(remedies, are_numbered=True))
+        others = (*others, *basis_of(verdict))
     return [*blocks, Notes(others)] if others else blocks
+
+
+def basis_of(verdict: Findings) -> list[str]:
+    """Return a note that remedies are those of a part of the steps, if so."""
+    steps, n_all = verdict.remedy_steps, len(verdict.steps)
+    if len(steps) == n_all:
+        return []
+    part = f"{len(steps)} of the {n_all:,} {verdict.window.unit}s"
+    return [f"Remedies and their gains are those of {part}: {steps[0]} to {steps[-1]}."]
 
 
 def left_out_of(verdict: Findings) -> list[str]:

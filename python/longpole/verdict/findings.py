@@ -48,7 +48,8 @@ class Remedy(Data):
     high_by: Fact
     """What determines the upper bound."""
     changes: tuple[Change, ...]
-    """Changes certain to be possible: `CriticalPath.what_if` with these returns `gain`."""
+    """Changes certain to be possible: `CriticalPath.what_if` with these, over the steps of
+    `Verdict.remedy_steps`, returns `gain`."""
     hopeful_changes: tuple[Change, ...]
     """Changes that may be possible; the same if there are no others."""
     events: tuple[int, ...]
@@ -126,7 +127,10 @@ class Findings(Data):
     gaps: tuple[Gap, ...]
     """Unexplained time left out of lengths and gains, longest first."""
     steps: tuple[int, ...]
-    """The steps that the gains cover together."""
+    """The steps that the gains of the sides cover together."""
+    remedy_steps: tuple[int, ...]
+    """The steps in which remedies are looked for, and which their gains cover: all of these steps,
+    or some that represent them."""
     window: Span
     doubt: Doubt
     cause: Cause | None

@@ -75,6 +75,7 @@ def verdict_of(parts: VerdictParts, facts_of: Callable[[Options], Facts]) -> Ver
             Gap(hole["duration_ns"], hole["event"], hole["busy_ns"]) for hole in parts["holes"]
         ),
         steps=tuple(parts["numbers"]),
+        remedy_steps=facts.numbers,
         window=_window(parts),
         doubt=Doubt(doubt["unknown"], doubt["floor"], doubt["unlinked"], doubt["inferred"]),
         cause=parts["cause"] if parts["status"] == "inconclusive" else None,

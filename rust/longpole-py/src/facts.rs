@@ -49,12 +49,19 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
+    /// Returns the graph and the windows that queries and gains are about.
+    fn part(&self) -> (&Graph, &Scope) {
+        self.inquiry.part((&self.graph, &self.scope))
+    }
+
     fn facts(&self) -> path::Facts<'_> {
+        let (graph, scope) = self.part();
         path::Facts {
-            graph: &self.graph,
+            graph,
             tables: &self.tables,
             nesting: &self.nesting,
-            scope: &self.scope,
+            scope,
+            whole: (&self.graph, &self.scope),
             index: &self.index,
         }
     }
@@ -63,7 +70,7 @@ impl Facts {
         self.other_lags_ns.get_or_init(|| {
             self.estimate.as_ref().map_or_else(Vec::new, |of| {
                 let Estimate { recorded, costs, factor } = &**of;
-                let (graph, tables, nesting) = (&self.graph, &self.tables, &self.nesting);
+                let ((graph, _), tables, nesting) = (self.part(), &self.tables, &self.nesting);
                 overhead::lag_bounds_ns(graph, tables, recorded, nesting, (costs, *factor)).into()
             })
         })
@@ -82,7 +89,14 @@ impl Facts {
     /// Returns the start and end of each window.
     #[getter]
     fn windows(&self) -> Vec<(i64, i64)> {
-        self.scope.windows.iter().map(|window| (window.start_ns, window.end_ns)).collect()
+        let (_, scope) = self.part();
+        scope.windows.iter().map(|window| (window.start_ns, window.end_ns)).collect()
+    }
+
+    /// Returns the numbers of the windows, if they have numbers.
+    #[getter]
+    fn numbers(&self) -> Vec<i64> {
+        self.part().1.numbers.clone()
     }
 
     /// Returns the events on threads of the given kinds that begin in a window, take at least

@@ -1,5 +1,7 @@
 //! The recording overhead, and the trace without it.
 
+use std::sync::Arc;
+
 use longpole_core::names::Names;
 use longpole_core::overhead::{self, Cost, Costs, Lengths, Misfit, Untold};
 use longpole_core::path::{Choice, Unit};
@@ -83,7 +85,7 @@ impl Trace {
             (Err(untold), None) => return Ok((OverheadParts::untold(untold), None)),
             (Err(_), Some(_)) => overhead::usual_costs(tables, &launches, &nesting),
         };
-        let graph = self.graph(py, data_load)?;
+        let graph = self.graph_for_now(py, data_load)?;
         let scope = self.scope_of(py, Choice::Usual, step_name)?;
         let fitted = match step_time_ns {
             None => Ok(1.0),
@@ -92,13 +94,11 @@ impl Trace {
             })?,
         };
         let factor = fitted.unwrap_or(1.0);
-        let lengths = enter(py, None, None, |progress| {
-            overhead::lengths(&graph, tables, &nesting, &costs, (&scope, factor), progress)
-        })?;
-        let parts = OverheadParts::of(&costs, scope.unit, lengths, fitted);
         let solution = enter(py, None, None, |progress| {
-            overhead::solution(&graph, tables, &nesting, &costs, factor, progress)
+            let graph = Arc::unwrap_or_clone(graph);
+            overhead::solution(graph, tables, &nesting, &costs, (&scope, factor), progress)
         })?;
+        let parts = OverheadParts::of(&costs, scope.unit, solution.lengths, fitted);
         let retimed = self.retimed(py, solution, (costs, factor), self.data_load(data_load))?;
         Ok((parts, Some(retimed)))
     }

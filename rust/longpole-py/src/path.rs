@@ -78,14 +78,17 @@ impl Trace {
         CriticalPath::find(py, self.tables(), graph, window, longest)
     }
 
-    /// Returns the verdict of a window, and the queries for remedies; see `longpole.verdict`.
-    #[pyo3(signature = (window, *, data_load, step_name))]
+    /// Returns the verdict of a window, and the queries for remedies; see `longpole.verdict`. If
+    /// there are many windows, the queries are about some that represent them, unless about
+    /// `every_window`.
+    #[pyo3(signature = (window, *, data_load, step_name, every_window))]
     fn verdict(
         &self,
         py: Python<'_>,
         window: WindowChoice,
         data_load: Option<&str>,
         step_name: Option<&str>,
+        every_window: bool,
     ) -> PyResult<(VerdictParts, Facts)> {
         let (launches, graph) = (self.linked(py)?, self.graph(py, data_load)?);
         let nesting = self.nesting(py)?;
@@ -94,6 +97,11 @@ impl Trace {
         let tables = self.tables().clone();
         let (parts, inquiry) =
             VerdictParts::find(py, &tables, &launches, &graph, &nesting, &scope)?;
+        let inquiry = if every_window {
+            inquiry
+        } else {
+            enter(py, None, None, |_| Ok(inquiry.sampled(&graph, &scope)))?
+        };
         let index = path::FactIndex::default();
         let (estimate, other_lags_ns) = (self.estimate.clone(), OnceLock::new());
         let facts =

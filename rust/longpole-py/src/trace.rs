@@ -224,6 +224,19 @@ impl Trace {
 
     /// Returns the graph; it is rebuilt for another data-loading pattern.
     pub(crate) fn graph(&self, py: Python<'_>, data_load: Option<&str>) -> PyResult<Arc<Graph>> {
+        let graph = self.graph_for_now(py, data_load)?;
+        let mut known = self.graph.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = Some((self.data_load(data_load), Arc::clone(&graph)));
+        Ok(graph)
+    }
+
+    /// Returns the graph, which is not cached if it has to be built: it takes as much memory as the
+    /// tables.
+    pub(crate) fn graph_for_now(
+        &self,
+        py: Python<'_>,
+        data_load: Option<&str>,
+    ) -> PyResult<Arc<Graph>> {
         let pattern = self.data_load(data_load);
         let known = || self.graph.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, graph)) = known().as_ref().filter(|(of, _)| *of == pattern) {
@@ -235,8 +248,6 @@ impl Trace {
                 .map(|graph| graph.retimed(&self.tables)),
             None => graph::build(&self.tables, &launches, &pattern, progress),
         })?;
-        let built = Arc::new(built);
-        *known() = Some((pattern, Arc::clone(&built)));
-        Ok(built)
+        Ok(Arc::new(built))
     }
 }

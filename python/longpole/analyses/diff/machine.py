@@ -83,15 +83,18 @@ def _self_times(side: Side) -> pl.DataFrame:
     import polars as pl
 
     recorded = side.recorded
-    events = side.recorded_events
+    # Each name is read once, not once per event.
+    plain = pl.col("name").cast(pl.String).str.replace_all(_NUMBERS, "#")
+    events = side.recorded_events.select("event", "parent", "kind", "name")
+    names = events.select("name").unique().with_columns(plain=plain)
+    events = events.join(names, on="name", how="left", maintain_order="left")
     operators = events.filter(pl.col("kind") == "operator")
     rows = side.rows_at(side.events["start_ns"].to_numpy()[operators["event"].to_numpy()])
     operators = operators.filter(pl.Series(np.asarray(rows) >= 0))
-    plain = pl.col("name").cast(pl.String).str.replace_all(_NUMBERS, "#")
-    names = events.select(parent="event", caller=plain)
+    callers = events.select(parent="event", caller="plain")
     return (
-        operators.select("event", "parent", name=plain)
-        .join(names, on="parent", how="left")
+        operators.select("event", "parent", name="plain")
+        .join(callers, on="parent", how="left")
         .join(recorded.self_times, on="event")
         .group_by("name", pl.col("caller").fill_null(""))
         .agg(pl.col("self_ns").median(), count=pl.len() / side.n_steps)

@@ -31,7 +31,7 @@ from longpole.recording_cost import step_blocks
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Abstention, Document, Warned
 from longpole.verdict import Remedy, Verdict
-from longpole.verdict.blocks import ranked
+from longpole.verdict.blocks import basis_of, ranked
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def _changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[
         warnings = [*known["warnings"], *unmatched]
         known |= {"warnings": warnings, "abstains_because": because, "status": "partial"}
     gains = _gain(found.path, answer)
-    of_steps = share_of_steps(trace, found, verdict, changes)
+    of_steps = share_of_steps(trace, found, verdict.steps, changes)
     words = ", ".join(map(_words, changes))
     document = Document(
         schema=SCHEMA,
@@ -221,6 +221,7 @@ def _ranking(name: str, trace: Trace, found: Found) -> Answer:
             Sentence(verdict.sentence),
             ranked(helpful, verdict.window),
             *_useless(len(rows) - len(helpful)),
+            *([Notes(basis)] if (basis := basis_of(verdict)) and helpful else []),
             *_own_changes(found.path, helpful),
             *step_blocks(trace.removed_cost),
         ],

@@ -177,7 +177,7 @@ def _measured(
     )
     shares = []
     for changes in sets:
-        share = share_of_steps(trace, found, verdict, changes)
+        share = share_of_steps(trace, found, verdict.remedy_steps, changes)
         if share is None:
             share = found.path.what_if(changes).gain_ns / found.path.length_ns
         shares.append(share)
@@ -210,14 +210,14 @@ def _with_factors(changes: Sequence[Change], row: Remedy, factors: list[float]) 
 
 
 def share_of_steps(
-    trace: Trace, found: Found, verdict: Verdict, changes: Sequence[Change]
+    trace: Trace, found: Found, steps: Sequence[int], changes: Sequence[Change]
 ) -> float | None:
-    """Return the gain in all steps of the verdict, if this is one of them."""
-    if found.step not in verdict.steps or len(verdict.steps) == 1:
+    """Return the gain in several steps together, if this is one of them."""
+    if found.step not in steps or len(steps) == 1:
         return None
     ends = [
         trace.critical_path(step=step, step_name=found.step_name).window
-        for step in (verdict.steps[0], verdict.steps[-1])
+        for step in (steps[0], steps[-1])
     ]
     between = (ends[0][0], ends[1][1])
     together = trace.critical_path(between=between, data_load=found.data_load)

@@ -1,6 +1,6 @@
 //! Classes of events with the same recording cost.
 
-use crate::ids::EventId;
+use crate::ids::{EventId, StringId};
 use crate::names::named;
 use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables};
@@ -26,29 +26,20 @@ named! {
     }
 }
 
-/// Determines the class of each event.
-pub(super) struct Classes<'a> {
-    tables: &'a Tables,
-    nesting: &'a Nesting,
-    roles: Vec<ApiRole>,
-}
+/// The class of each event; `None` if it is not recorded on a thread.
+pub(super) struct Classes(Vec<Option<Class>>);
 
-impl<'a> Classes<'a> {
-    pub(super) fn of(tables: &'a Tables, nesting: &'a Nesting) -> Self {
-        Self { tables, nesting, roles: tables.roles() }
-    }
-
-    /// Returns the class of an event; `None` if it is not recorded on a thread.
-    pub(super) fn class(&self, event: EventId) -> Option<Class> {
-        let events = &self.tables.events;
-        match events.kind(event) {
+impl Classes {
+    pub(super) fn of(tables: &Tables, nesting: &Nesting) -> Self {
+        let (events, roles) = (&tables.events, tables.roles());
+        let class = |(event, name): (EventId, u32)| match events.kind(event) {
             EventKind::Operator => {
-                let parent = self.nesting.parent(event).map(|parent| events.kind(parent));
+                let parent = nesting.parent(event).map(|parent| events.kind(parent));
                 let is_nested = parent == Some(EventKind::Operator);
                 Some(if is_nested { Class::NestedOperator } else { Class::OuterOperator })
             }
             EventKind::Runtime | EventKind::Driver => {
-                let role = events.name(event).map(|name| self.roles[name.row()]);
+                let role = StringId::from_column(name).map(|name| roles[name.row()]);
                 Some(match role {
                     Some(ApiRole::Launch) => Class::Launch,
                     Some(ApiRole::GraphLaunch) => Class::GraphLaunch,
@@ -58,6 +49,13 @@ impl<'a> Classes<'a> {
             EventKind::Python => Some(Class::PythonFunction),
             EventKind::Annotation => Some(Class::Annotation),
             _ => None,
-        }
+        };
+        // Packed columns are read fastest in file order.
+        Self(events.ids().zip(events.names()).map(class).collect())
+    }
+
+    /// Returns the class of an event; `None` if it is not recorded on a thread.
+    pub(super) fn class(&self, event: EventId) -> Option<Class> {
+        self.0[event.row()]
     }
 }

@@ -18,4 +18,4 @@ mod solution;
 pub use classes::Class;
 pub use costs::{Cost, Costs, Source, Untold, costs, usual_costs};
 pub use retime::lag_bounds_ns;
-pub use solution::{Lengths, Misfit, Solution, fitted, lengths, solution};
+pub use solution::{Lengths, Misfit, Solution, fitted, solution};

@@ -3,7 +3,6 @@
 use super::classes::{Class, Classes};
 use super::costs::{Cost, Costs};
 use crate::graph::{Edge, Graph, Role};
-use crate::ids::EventId;
 use crate::names::Names;
 use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables};
@@ -53,45 +52,77 @@ impl Parts {
     }
 }
 
-/// Returns the cost contained in each edge, one row per edge.
-pub(super) fn costs_ns(
-    graph: &Graph,
-    tables: &Tables,
-    nesting: &Nesting,
-    costs: &Costs,
-    at: At,
-) -> Vec<i64> {
-    let classes = Classes::of(tables, nesting);
-    let parts: Vec<_> = Class::ALL
-        .iter()
-        .map(|&class| {
-            // A graph launch costs as much as other launches, plus the cost of its nodes.
-            let of_class = if class == Class::GraphLaunch { Class::Launch } else { class };
-            let cost = costs.of(of_class).or_else(|| costs.of(Class::NestedOperator));
-            let cost = cost.or_else(|| costs.of(Class::OuterOperator));
-            Parts::of(class, cost.map_or(0, |cost| at.of(cost)), costs.before)
-        })
-        .collect();
-    let part_of = |event: EventId| classes.class(event).map(|class| parts[class as usize]);
-    let cost_of = |edge: &Edge| {
-        if edge.role != Role::ThreadOrder {
-            return 0;
-        }
-        let end = |node| graph.timeline.event(graph.nodes.event(node));
-        let source = part_of(end(edge.source)).unwrap_or_default();
-        let target = part_of(end(edge.target)).unwrap_or_default();
-        let left_ns =
-            if graph.nodes.is_end(edge.source) { source.after_ns } else { source.inside_ns };
-        left_ns + if graph.nodes.is_end(edge.target) { 0 } else { target.before_ns }
-    };
-    let mut found: Vec<_> = graph.edges.as_slice().iter().map(cost_of).collect();
-    add_nodes(&mut found, graph, &classes, costs.node_ns[at as usize]);
-    add_own_work(&mut found, graph, tables);
-    found
+/// Where the recording cost lies in a graph.
+pub(super) struct Pieces<'a> {
+    graph: &'a Graph,
+    tables: &'a Tables,
+    costs: &'a Costs,
+    classes: Classes,
+    of_edge: Vec<Piece>,
+}
+
+/// The classes of events whose recording cost lies in an edge.
+#[derive(Clone, Copy, Default)]
+struct Piece {
+    /// The event at its source.
+    source: Option<Class>,
+    /// Whether its source is the start of that event.
+    is_inside: bool,
+    /// The event that starts at its target.
+    target: Option<Class>,
+}
+
+impl<'a> Pieces<'a> {
+    pub(super) fn of(
+        graph: &'a Graph,
+        tables: &'a Tables,
+        nesting: &Nesting,
+        costs: &'a Costs,
+    ) -> Self {
+        let classes = Classes::of(tables, nesting);
+        let class_at = |node| classes.class(graph.timeline.event(graph.nodes.event(node)));
+        let piece = |edge: &Edge| {
+            if edge.role != Role::ThreadOrder {
+                return Piece::default();
+            }
+            let is_start = !graph.nodes.is_end(edge.target);
+            Piece {
+                source: class_at(edge.source),
+                is_inside: !graph.nodes.is_end(edge.source),
+                target: if is_start { class_at(edge.target) } else { None },
+            }
+        };
+        let of_edge = graph.edges.as_slice().iter().map(piece).collect();
+        Self { graph, tables, costs, classes, of_edge }
+    }
+
+    /// Returns the cost contained in each edge, one row per edge.
+    pub(super) fn costs_ns(&self, at: At) -> Vec<i64> {
+        let parts: Vec<_> = Class::ALL.iter().map(|&class| self.parts(class, at)).collect();
+        let parts_of =
+            |class: Option<Class>| class.map_or_else(Parts::default, |class| parts[class as usize]);
+        let cost_ns = |piece: &Piece| {
+            let (source, target) = (parts_of(piece.source), parts_of(piece.target));
+            let left_ns = if piece.is_inside { source.inside_ns } else { source.after_ns };
+            left_ns + target.before_ns
+        };
+        let mut found: Vec<_> = self.of_edge.iter().map(cost_ns).collect();
+        add_nodes(&mut found, self.graph, &self.classes, self.costs.node_ns[at as usize]);
+        add_own_work(&mut found, self.graph, self.tables);
+        found
+    }
+
+    fn parts(&self, class: Class, at: At) -> Parts {
+        // A graph launch costs as much as other launches, plus the cost of its nodes.
+        let of_class = if class == Class::GraphLaunch { Class::Launch } else { class };
+        let cost = self.costs.of(of_class).or_else(|| self.costs.of(Class::NestedOperator));
+        let cost = cost.or_else(|| self.costs.of(Class::OuterOperator));
+        Parts::of(class, cost.map_or(0, |cost| at.of(cost)), self.costs.before)
+    }
 }
 
 /// Adds the cost of graph nodes to the calls that launch them.
-fn add_nodes(costs_ns: &mut [i64], graph: &Graph, classes: &Classes<'_>, node_ns: i64) {
+fn add_nodes(costs_ns: &mut [i64], graph: &Graph, classes: &Classes, node_ns: i64) {
     let timeline = &graph.timeline;
     for call in timeline.orders().filter_map(|work| timeline.launcher(work)) {
         if classes.class(timeline.event(call)) == Some(Class::GraphLaunch) {

@@ -1,7 +1,7 @@
 //! The time of every node without the recording cost.
 
 use super::costs::Costs;
-use super::pieces::{At, costs_ns};
+use super::pieces::{At, Pieces};
 use crate::error::Result;
 use crate::graph::{Edge, Graph};
 use crate::ids::NodeId;
@@ -69,9 +69,10 @@ pub fn lag_bounds_ns(
     (costs, factor): (&Costs, f64),
 ) -> [Vec<i64>; 2] {
     let lags_ns = path::lags_ns(graph);
-    let usual_ns = costs_ns(graph, tables, nesting, costs, At::Usual);
+    let pieces = Pieces::of(graph, tables, nesting, costs);
+    let usual_ns = pieces.costs_ns(At::Usual);
     [At::Most, At::Least].map(|at| {
-        let other_ns = costs_ns(graph, tables, nesting, costs, at);
+        let other_ns = pieces.costs_ns(at);
         let bound_ns = |(number, edge): (usize, &Edge)| {
             let latency_ns = lags_ns[number];
             let more_ns = scaled(usual_ns[number] - other_ns[number], factor);

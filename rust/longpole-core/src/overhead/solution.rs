@@ -1,9 +1,10 @@
 //! The trace without the recording cost.
 
+use std::cell::LazyCell;
 use std::sync::Arc;
 
 use super::costs::Costs;
-use super::pieces::{At, costs_ns};
+use super::pieces::{At, Pieces};
 use super::retime::times_ns;
 use crate::error::Result;
 use crate::graph::Graph;
@@ -20,9 +21,11 @@ pub struct Solution {
     pub tables: Tables,
     /// The graph of these tables.
     pub graph: Graph,
+    /// The length of the usual window.
+    pub lengths: Lengths,
 }
 
-/// The length of the usual window of a scope (the lower median).
+/// The length of the usual window of a scope (the lower median), with bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lengths {
     /// As recorded.
@@ -67,51 +70,33 @@ const MOST_TRIALS: usize = 48;
 ///
 /// Returns an error only if `progress` asks to stop.
 pub fn solution(
-    graph: &Graph,
-    tables: &Tables,
-    nesting: &Nesting,
-    costs: &Costs,
-    factor: f64,
-    progress: Progress<'_>,
-) -> Result<Solution> {
-    let lags_ns = path::lags_ns(graph);
-    let costs_ns = costs_ns(graph, tables, nesting, costs, At::Usual);
-    let times_ns = times_ns(graph, &lags_ns, &costs_ns, factor, progress)?;
-    let tables = moved_tables(graph, tables, &times_ns);
-    let graph = graph.retimed(&tables);
-    Ok(Solution { tables, graph })
-}
-
-/// Returns the length of the usual window after `factor` times the recording cost is subtracted,
-/// with bounds.
-///
-/// # Errors
-///
-/// Returns an error only if `progress` asks to stop.
-pub fn lengths(
-    graph: &Graph,
+    graph: Graph,
     tables: &Tables,
     nesting: &Nesting,
     costs: &Costs,
     (scope, factor): (&Scope, f64),
     progress: Progress<'_>,
-) -> Result<Lengths> {
-    let lags_ns = path::lags_ns(graph);
-    let length_ns = |at, factor| {
-        let costs_ns = costs_ns(graph, tables, nesting, costs, at);
-        let times_ns = times_ns(graph, &lags_ns, &costs_ns, factor, progress)?;
-        Ok(usual_ns(graph, scope, &times_ns))
-    };
-    let recorded_ns = usual_ns(graph, scope, graph.nodes.times_ns());
-    let (least_ns, most_ns) = (length_ns(At::Most, 1.0)?, length_ns(At::Least, 1.0)?);
+) -> Result<Solution> {
+    let lags_ns = path::lags_ns(&graph);
+    let pieces = Pieces::of(&graph, tables, nesting, costs);
+    let times_ns = |at, factor| times_ns(&graph, &lags_ns, &pieces.costs_ns(at), factor, progress);
+    let recorded_ns = usual_ns(&graph, scope, graph.nodes.times_ns());
+    let least_ns = usual_ns(&graph, scope, &times_ns(At::Most, 1.0)?);
+    let most_ns = usual_ns(&graph, scope, &times_ns(At::Least, 1.0)?);
     let host_limits = recorded_ns - least_ns > recorded_ns / HOST_LIMITS_ONE_IN;
     let percent = if host_limits { HOST_PERCENT } else { DEVICE_PERCENT };
-    Ok(Lengths {
+    let times_ns = times_ns(At::Usual, factor)?;
+    let lengths = Lengths {
         recorded_ns,
-        usual_ns: length_ns(At::Usual, factor)?,
+        usual_ns: usual_ns(&graph, scope, &times_ns),
         least_ns: least_ns / 100 * (100 - percent),
         most_ns: most_ns / 100 * (100 + percent),
-    })
+    };
+    drop((lags_ns, pieces)); // a second graph needs memory
+    let tables = moved_tables(&graph, tables, &times_ns);
+    drop(times_ns);
+    let graph = graph.retimed(&tables);
+    Ok(Solution { tables, graph, lengths })
 }
 
 /// Returns the factor of the costs with which the usual window takes `step_ns`.
@@ -129,7 +114,7 @@ pub fn fitted(
     progress: Progress<'_>,
 ) -> Result<std::result::Result<f64, Misfit>> {
     let lags_ns = path::lags_ns(graph);
-    let costs_ns = costs_ns(graph, tables, nesting, costs, At::Usual);
+    let costs_ns = Pieces::of(graph, tables, nesting, costs).costs_ns(At::Usual);
     let length_ns = |factor: f64| {
         let times_ns = times_ns(graph, &lags_ns, &costs_ns, factor, progress)?;
         Result::Ok(usual_ns(graph, scope, &times_ns))
@@ -169,7 +154,7 @@ fn usual_ns(graph: &Graph, scope: &Scope, times_ns: &[i64]) -> i64 {
 /// Returns the tables with the events at new node times.
 fn moved_tables(graph: &Graph, tables: &Tables, times_ns: &[i64]) -> Tables {
     let events = &tables.events;
-    let moments = Moments::of(graph, times_ns);
+    let moments = LazyCell::new(|| Moments::of(graph, times_ns));
     let mut starts = Vec::with_capacity(events.len());
     let mut durations = Vec::with_capacity(events.len());
     for event in events.ids() {

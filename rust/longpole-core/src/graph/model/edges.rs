@@ -144,6 +144,11 @@ impl Edges {
         self
     }
 
+    /// Returns all edges, by target.
+    pub(super) fn into_rows(self) -> Vec<Edge> {
+        self.edges
+    }
+
     /// Returns the number of edges.
     pub fn len(&self) -> usize {
         self.edges.len()

@@ -11,6 +11,7 @@ mod kinds;
 mod latencies;
 pub mod limits;
 mod nodes;
+mod part;
 mod retimed;
 mod streams;
 mod thread_nodes;

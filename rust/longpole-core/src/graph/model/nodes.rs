@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::timeline::Timeline;
-use crate::ids::{InColumn, NO_ROW, NodeId, Order};
+use crate::ids::{InColumn, NO_ROW, NodeId, Order, row_in_column};
 
 /// The starts and ends of all events, in order of time. A node is an index into that order.
 ///
@@ -82,6 +82,22 @@ impl Nodes {
             nodes.push(self.time_ns(node), self.event(node), self.is_end(node));
         }
         nodes
+    }
+
+    /// Returns the nodes of the events that are in a part, and the new node of each; [`NO_ROW`] for
+    /// others.
+    pub(super) fn part(&self, order_of: &[u32]) -> (Self, Vec<u32>) {
+        let n_events = order_of.iter().filter(|&&order| order != NO_ROW).count();
+        let mut nodes =
+            Self { start: vec![NO_ROW; n_events], end: vec![NO_ROW; n_events], ..Self::default() };
+        let mut node_of = vec![NO_ROW; self.len()];
+        for node in self.ids() {
+            if let Some(event) = Order::from_column(order_of[self.event(node).row()]) {
+                node_of[node.row()] = row_in_column(nodes.len());
+                nodes.push(self.time_ns(node), event, self.is_end(node));
+            }
+        }
+        (nodes, node_of)
     }
 
     /// Returns the number of nodes.

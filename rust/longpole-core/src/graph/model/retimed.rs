@@ -14,30 +14,38 @@ impl Graph {
     /// `tables` are the tables of this graph with other times. The timestamp shifts of devices stay
     /// the same.
     #[must_use]
-    pub fn retimed(&self, tables: &Tables) -> Self {
-        let (timeline, order_of) = self.timeline.retimed(tables);
+    pub fn retimed(self, tables: &Tables) -> Self {
+        let Self { timeline: before, nodes: nodes_before, edges, counts, .. } = self;
+        drop(self.thread_nodes); // a second graph needs memory
+        let (timeline, order_of) = before.retimed(tables);
+        drop(before);
         let nodes = Nodes::of(&timeline);
-        let thread_nodes = ThreadNodes::of(&timeline, &nodes);
         let node_of = |node: NodeId| {
-            let order = order_of[self.nodes.event(node).row()];
-            if self.nodes.is_end(node) { nodes.end(order) } else { nodes.start(order) }
+            let order = order_of[nodes_before.event(node).row()];
+            if nodes_before.is_end(node) { nodes.end(order) } else { nodes.start(order) }
         };
-        let renumbered =
-            |edge: &Edge| edge.renumbered(&node_of, &|order: Order| order_of[order.row()]);
-        let edges = self.edges.as_slice().iter().map(renumbered).collect();
-        let violations: Vec<_> = self.violations.iter().map(renumbered).collect();
-        let cut: Vec<_> = self.cut.iter().map(renumbered).collect();
+        let renumber = |edges: &mut [Edge]| {
+            for edge in edges {
+                *edge = edge.renumbered(&node_of, &|order: Order| order_of[order.row()]);
+            }
+        };
+        let (mut edges, mut violations, mut cut) = (edges.into_rows(), self.violations, self.cut);
+        renumber(&mut edges);
+        renumber(&mut violations);
+        renumber(&mut cut);
         let mut lost_launches: Vec<_> =
             self.lost_launches.iter().map(|order| order_of[order.row()]).collect();
         lost_launches.sort_unstable();
-        let graph = Self::of((timeline, nodes, thread_nodes), edges, self.counts);
+        drop((nodes_before, order_of));
+        let thread_nodes = ThreadNodes::of(&timeline, &nodes);
+        let graph = Self::of((timeline, nodes, thread_nodes), edges, counts);
         Self {
             lost_launches,
             violations,
             cut,
-            counts: self.counts,
-            clock_shifts: self.clock_shifts.clone(),
-            clock_slacks: self.clock_slacks.clone(),
+            counts,
+            clock_shifts: self.clock_shifts,
+            clock_slacks: self.clock_slacks,
             ..graph
         }
     }

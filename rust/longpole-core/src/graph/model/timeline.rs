@@ -95,6 +95,39 @@ impl Timeline {
         (timeline, order_of)
     }
 
+    /// Returns the events that are in a part, and the new order of each; [`NO_ROW`] for others.
+    pub(super) fn part(&self, is_in: &[bool]) -> (Self, Vec<u32>) {
+        let kept: Vec<_> = self.orders().filter(|order| is_in[order.row()]).collect();
+        let mut order_of = vec![NO_ROW; self.len()];
+        for (place, order) in kept.iter().enumerate() {
+            order_of[order.row()] = row_in_column(place);
+        }
+        let new_order = |order: Order| Order::from_column(order_of[order.row()]);
+        let mut order_of_event = vec![NO_ROW; self.order_of_event.len()];
+        for (place, &order) in kept.iter().enumerate() {
+            order_of_event[self.event(order).row()] = row_in_column(place);
+        }
+        let launcher = |&order: &Order| self.launcher(order).and_then(new_order).in_column();
+        let unlinked = self.unlinked.iter();
+        let timeline = Self {
+            event: kept.iter().map(|order| self.event[order.row()]).collect(),
+            kind: kept.iter().map(|order| self.kind[order.row()]).collect(),
+            lane: kept.iter().map(|order| self.lane[order.row()]).collect(),
+            name: kept.iter().map(|order| self.name[order.row()]).collect(),
+            start_ns: kept.iter().map(|order| self.start_ns[order.row()]).collect(),
+            end_ns: kept.iter().map(|order| self.end_ns[order.row()]).collect(),
+            launcher: kept.iter().map(launcher).collect(),
+            unlinked: unlinked
+                .filter_map(|of| Some(Unlinked { work: new_order(of.work)?, ..*of }))
+                .collect(),
+            clocks: self.clocks.clone(),
+            order_of_event,
+            negative_durations: self.negative_durations,
+            untimed: self.untimed,
+        };
+        (timeline, order_of)
+    }
+
     /// Returns the bounds of the submission times of activities without a launcher.
     fn bounds_of_unlinked(&self, n_lanes: usize) -> Vec<Unlinked> {
         let mut last_ns = vec![i64::MIN; n_lanes];

@@ -26,6 +26,8 @@ pub struct Facts<'a> {
     pub nesting: &'a Nesting,
     /// The windows.
     pub scope: &'a Scope,
+    /// The graph and the windows of the verdict, of which these may be a part.
+    pub whole: (&'a Graph, &'a Scope),
     /// Indexes shared by several queries.
     pub index: &'a FactIndex,
 }
@@ -371,7 +373,8 @@ impl<'a> Facts<'a> {
     /// Returns the least time that the host took for a step, without its waits for a device. None
     /// if re-timing the windows considers the host itself.
     pub fn host_pace_ns(&self) -> Option<i64> {
-        host_pace_ns(self.graph, self.tables, self.scope)
+        let (graph, scope) = self.whole;
+        host_pace_ns(graph, self.tables, scope)
     }
 
     /// Returns an integer argument of an event.

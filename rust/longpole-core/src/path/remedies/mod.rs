@@ -23,6 +23,7 @@ mod open;
 mod pace;
 mod question;
 mod rule;
+mod sample;
 mod slots;
 mod trials;
 mod unexplained_gaps;
@@ -48,6 +49,7 @@ pub use model::Side;
 use open::{Open, Placing};
 use question::Question;
 use rule::{Gains, Ruling, certain, ruling};
+use sample::Sample;
 use trials::Trials;
 pub use unexplained_gaps::UnexplainedGap;
 
@@ -143,6 +145,7 @@ pub struct Inquiry {
     lags_ns: Vec<i64>,
     open: Open,
     unexplained_gaps: Vec<UnexplainedGap>,
+    sample: Option<Sample>,
 }
 
 /// The gain of a change in the windows of a verdict.
@@ -157,10 +160,35 @@ pub struct Gain {
 }
 
 impl Inquiry {
-    /// Returns the gain of each set of changes in the windows of the verdict.
+    /// Limits the inquiry to windows that represent all of them, if there are many and no record is
+    /// missing.
+    #[must_use]
+    pub fn sampled(self, graph: &Graph, scope: &Scope) -> Self {
+        let is_closed = self.open.is_empty() && self.open.held_ns.is_none();
+        if !is_closed || !self.unexplained_gaps.is_empty() {
+            return self;
+        }
+        match Sample::of(graph, scope) {
+            Some(sample) => Self {
+                lags_ns: lags_ns(&sample.graph),
+                sample: Some(sample),
+                paths: Vec::new(),
+                ..self
+            },
+            None => self,
+        }
+    }
+
+    /// Returns the part of the graph and the windows to which the inquiry is limited; without a
+    /// limit, those that are given.
+    pub fn part<'a>(&'a self, (graph, scope): (&'a Graph, &'a Scope)) -> (&'a Graph, &'a Scope) {
+        self.sample.as_ref().map_or((graph, scope), |sample| (&sample.graph, &sample.scope))
+    }
+
+    /// Returns the gain of each set of changes in the windows of the inquiry.
     ///
-    /// `other_lags_ns` are the latencies of the edges with other recording costs: the bounds of
-    /// each gain hold for all of them.
+    /// `graph` and `scope` are those of the verdict. `other_lags_ns` are the latencies of the edges
+    /// of the part with other recording costs: the bounds of each gain hold for all of them.
     ///
     /// # Errors
     ///
@@ -173,6 +201,7 @@ impl Inquiry {
         changes: &[Vec<Change>],
         progress: Progress<'_>,
     ) -> Result<Vec<Gain>> {
+        let (graph, scope) = self.part((graph, scope));
         let n_windows = i64::try_from(scope.windows.len()).unwrap_or(1).max(1);
         let tried = |lags_ns, is_as_timed| {
             let (paths, times) = (&self.paths[..], Vec::new());
@@ -246,7 +275,8 @@ pub fn verdict(
         doubt.rest = question.rest_unknown(&ruling.sides, progress)?;
     }
     let verdict = question.verdict(&answers, ruling, doubt, unexplained_gaps.clone(), has_work);
-    Ok((verdict, Inquiry { paths: all_paths, lags_ns: all_lags_ns, open, unexplained_gaps }))
+    let (paths, lags_ns) = (all_paths, all_lags_ns);
+    Ok((verdict, Inquiry { paths, lags_ns, open, unexplained_gaps, sample: None }))
 }
 
 impl Question<'_> {

@@ -1,5 +1,7 @@
 //! The scope of an answer: the window that is shown, and the windows to which gains refer.
 
+use std::ops::Range;
+
 use super::bulk::bulk;
 use super::choices::{annotated, annotation, between, exit_calls, step, whole};
 use super::markers::single;
@@ -25,6 +27,14 @@ named! {
         Trace "trace",
     }
 }
+
+/// If a scope has more windows than this, that many may represent all of them.
+const ENOUGH_WINDOWS: usize = 10;
+
+/// The reciprocal of the greatest difference between the mean length of these windows and that of
+/// all. It is smaller than any gain that is reported: what the other windows have beyond these would
+/// not be named.
+const LEAST_DIFFERENCE: i128 = 100;
 
 /// The scope of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +90,48 @@ impl Scope {
     /// Returns the shown window.
     pub fn window(&self) -> &Window {
         &self.windows[self.shown]
+    }
+
+    /// Returns the windows that represent all of them: consecutive ones around the shown one, whose
+    /// mean length is nearest to that of all windows. These are all windows if there are few, or if
+    /// a part of them differs too much from the rest.
+    pub fn representative(&self) -> Range<usize> {
+        let n_all = self.windows.len();
+        let length_ns = |window: &Window| i128::from(window.end_ns) - i128::from(window.start_ns);
+        let mut until_ns = vec![0];
+        for window in &self.windows {
+            until_ns.push(until_ns[until_ns.len() - 1] + length_ns(window));
+        }
+        let total_ns = until_ns[n_all];
+        let mut n_windows = ENOUGH_WINDOWS;
+        while n_windows < n_all {
+            let count = i128::try_from(n_windows).unwrap_or(1);
+            let n_all_windows = i128::try_from(n_all).unwrap_or(1);
+            let difference = |first: &usize| {
+                let part_ns = until_ns[first + n_windows] - until_ns[*first];
+                (part_ns * n_all_windows - total_ns * count).abs()
+            };
+            let first = (self.shown + 1).saturating_sub(n_windows);
+            let nearest = (first..=self.shown.min(n_all - n_windows)).min_by_key(difference);
+            if let Some(first) = nearest
+                && difference(&first) * LEAST_DIFFERENCE <= total_ns * count
+            {
+                return first..first + n_windows;
+            }
+            n_windows *= 2;
+        }
+        0..n_all
+    }
+
+    /// Returns the scope of some of the windows, among which is the shown one.
+    pub(in crate::path) fn part(&self, windows: Range<usize>) -> Self {
+        Self {
+            unit: self.unit,
+            numbers: self.numbers.get(windows.clone()).unwrap_or_default().to_vec(),
+            shown: self.shown.saturating_sub(windows.start),
+            windows: self.windows[windows].to_vec(),
+            reason: self.reason.clone(),
+        }
     }
 
     /// Returns the number of the shown step.
