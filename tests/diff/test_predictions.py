@@ -9,6 +9,7 @@ import pytest
 
 import longpole
 from longpole.analyses.diff.predictions import predictions
+from longpole.analyses.diff.values import Counts
 from longpole.cli import program
 from oracles.simulator import Drop, NoWait, Scale, simulate
 from real_traces import SHARED
@@ -57,6 +58,17 @@ def test_of_a_part_of_a_remedy_at_least_that_part_is_predicted():
 
     (found,) = predictions(verdict(1_000, 0.2, 0.3), verdict(250, 0.05, 0.1), 0.18)
     assert (found.gain_low, found.gain_high) == (pytest.approx(0.15), 0.3)
+
+
+@pytest.mark.parametrize(("new", "n_applied"), [(34.0, 0), (1.0, 1)])
+def test_a_graph_that_gains_nothing_anymore_was_not_applied(new, n_applied):
+    row = {"remedy": "cuda_graph", "gain_then": 0.2, "gain_ns": 1_000, "effort": "code"}
+    base = SimpleNamespace(
+        status="ok", remedies=[SimpleNamespace(**row, gain_low=0.2, gain_high=0.3)]
+    )
+    without = SimpleNamespace(status="ok", remedies=[])
+    counts = [Counts("launches", 33.0, new)]
+    assert len(predictions(base, without, 0.25, counts)) == n_applied
 
 
 def test_remedies_that_were_applied_together_are_not_told_apart(pair):

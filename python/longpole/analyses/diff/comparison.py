@@ -315,8 +315,7 @@ def _answer(
     changes = () if is_lost else _changes(pair, work)
     counts = () if is_lost else counts_of(*pair)
     is_same_program = _is_related(work) and not differing(setups)
-    real = change if judgement.change is None else judgement.change
-    gain = -real if is_same_program and real is not None else None
+    gain = -change if is_same_program and change is not None else None
     is_single = len(sides[0].runs) == len(sides[1].runs) == 1
     found = Diff(
         verdict=judgement.outcome,
@@ -334,7 +333,7 @@ def _answer(
         changes=changes,
         path=() if is_lost else path_changes(*pair),
         counts=counts,
-        predictions=predictions(base.verdict, new.verdict, gain),
+        predictions=predictions(base.verdict, new.verdict, gain, counts),
         machine=machine,
         change_on_one_machine=judgement.change,
         rests_on_host=is_single and _rests_on_host(work),

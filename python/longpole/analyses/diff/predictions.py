@@ -1,7 +1,8 @@
 """What the base's verdict predicted for the remedies that the new side applied.
 
 A remedy counts as applied if it fits the base and no longer fits the new side: there its certain
-gain is at most a third of the former one. A faster kernel counts only if no
+gain is at most a third of the former one. One that saves launches also needs a new side with at
+most half of them: otherwise, it only gains nothing anymore. A faster kernel counts only if no
 other remedy was applied.
 
 If it was applied in part: the length of the step is convex in the remaining part, so the gain is at
@@ -17,6 +18,9 @@ from typing import TYPE_CHECKING, Final
 from longpole.analyses.diff.values import Prediction
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from longpole.analyses.diff.values import Counts
     from longpole.verdict import Verdict
     from longpole.verdict.findings import Remedy
 
@@ -24,6 +28,10 @@ __all__ = ["predictions"]
 
 # If this fraction of the certain gain remains, the rest of the remedy was applied.
 _APPLIED: Final = 1 / 3
+
+# A replayed graph is one launch instead of tens.
+_SAVES_LAUNCHES: Final = ("cuda_graph",)
+_LAUNCHES_LEFT: Final = 0.5
 
 # Minimum certain gain, as a fraction of the step, for a prediction.
 _LEAST: Final = 0.02
@@ -38,7 +46,9 @@ _BEYOND: Final = 0.05
 _MISSED: Final = 2
 
 
-def predictions(base: Verdict, new: Verdict, measured: float | None) -> tuple[Prediction, ...]:
+def predictions(
+    base: Verdict, new: Verdict, measured: float | None, counts: Iterable[Counts] = ()
+) -> tuple[Prediction, ...]:
     """List the remedies that the new side evidently applied, with their predictions.
 
     Parameters
@@ -47,6 +57,8 @@ def predictions(base: Verdict, new: Verdict, measured: float | None) -> tuple[Pr
         The verdicts on both sides.
     measured
         The gain of the mean step, as a fraction; None if unknown.
+    counts
+        How much of what the steps of both sides contain.
     """
     if measured is None or "inconclusive" in {base.status, new.status}:
         return ()
@@ -54,11 +66,15 @@ def predictions(base: Verdict, new: Verdict, measured: float | None) -> tuple[Pr
     for remedy in base.remedies:
         if remedy.gain_low >= _LEAST and remedy.gain_then >= _LEAST_THEN:
             first.setdefault(remedy.remedy, remedy)
+    has_launches = any(
+        row.what == "launches" and row.new > _LAUNCHES_LEFT * row.base for row in counts
+    )
     left = {row.remedy: max(row.gain_ns, 0) for row in reversed(new.remedies)}
     applied = [
         (row, left.get(row.remedy, 0))
         for row in first.values()
         if left.get(row.remedy, 0) <= _APPLIED * row.gain_ns
+        and not (row.remedy in _SAVES_LAUNCHES and has_launches)
     ]
     certain = [(row, left_ns) for row, left_ns in applied if row.effort != "kernel"]
     applied = certain or applied
