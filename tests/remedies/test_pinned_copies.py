@@ -36,7 +36,7 @@ def test_a_pageable_copy_gains_what_pinned_memory_reaches():
 
 def test_pinned_memory_and_small_copies_are_left_alone():
     assert remedy_of("pinned_copies", steps(1_550, copying("Pinned"))) is None
-    assert remedy_of("pinned_copies", steps(1_550, copying("Pageable", 4_096))) is None
+    assert remedy_of("pinned_copies", steps(1_550, copying("Pageable", 400_000))) is None
 
 
 def test_a_pageable_copy_at_the_speed_of_a_slow_link_is_compared_with_a_fast_one():
@@ -57,3 +57,12 @@ def test_the_link_of_the_device_tells_what_pinned_copies_reach():
     # 10 MB took 1 ms; at 40 and 20 GB/s they take 0.25 and 0.5 ms
     assert h100.gain_low - a100.gain_low == pytest.approx(0.25 / 1.55, abs=0.02)
     assert v100 is None, "the copies reach what the link has"
+
+
+@pytest.mark.parametrize("n_bytes", [0, 512])
+def test_copies_of_unknown_size_lose_a_part_of_their_time(n_bytes):
+    # 1 ms, which 512 bytes do not take on any link
+    found = remedy_of("pinned_copies", steps(1_550, copying("Pageable", n_bytes)))
+    assert found.evidence == "1 copy a step of a size that was not recorded takes 1.00 ms"
+    assert found.gain_low == pytest.approx(0.4 / 1.55, abs=0.04)
+    assert 0.6 < found.gain_high < 0.7

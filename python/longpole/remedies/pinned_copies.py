@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.critical_path.changes import Drop, RemoveWait, Replace, Scale
 from longpole.remedies.model import Found, Remedy
-from longpole.wording import count
+from longpole.wording import count, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,27 +41,56 @@ _CALL_NS: Final = 10_000
 _NEARLY: Final = 0.7
 
 
+# A copy of an unknown size that takes this long is not small; a copy slower than any link, in bytes a
+# ns, is not of the recorded size. Without staging, these shares of its time stay: at most, and at
+# least.
+_LONG_NS: Final = 200_000
+_SLOWEST: Final = 0.1
+_STAYS: Final = (0.6, 0.1)
+
+
 class _Copy(NamedTuple):
     work: Activity
-    n_bytes: int
+    n_bytes: int | None
+
+    @property
+    def is_large(self) -> bool:
+        if self.n_bytes is None:
+            return self.work.duration_ns >= _LONG_NS
+        return self.n_bytes >= _LEAST_BYTES
 
     @property
     def bandwidth(self) -> float:
-        return self.n_bytes / max(self.work.duration_ns, 1)
+        """In bytes a ns; 0 if unknown."""
+        return (self.n_bytes or 0) / max(self.work.duration_ns, 1)
+
+    def time_ns(self, rate: float, stays: float) -> int:
+        """Return the time at a bandwidth, or if its size is unknown, a share of its time."""
+        if self.n_bytes is None:
+            return round(stays * self.work.duration_ns)
+        return min(round(self.n_bytes / rate), self.work.duration_ns)
 
 
 def _find(facts: Facts) -> Iterator[Found]:
     for direction, is_from_host in (("HtoD", True), ("DtoH", False)):
         named = [row for row in facts.copies if direction in facts.name(row.event)]
-        sized = [_Copy(row, facts.number(row.event, "bytes") or 0) for row in named]
-        large = [row for row in sized if row.n_bytes >= _LEAST_BYTES]
+        sized = [_sized(facts, row) for row in named]
+        large = [row for row in sized if row.is_large]
         ends = [facts.core.pageable_ends(row.work.event) for row in large]
         pageable = [row for row, both in zip(large, ends, strict=True) if any(both)]
         pinned = [row.bandwidth for row, both in zip(large, ends, strict=True) if not any(both)]
-        rates = (max(pinned), max(pinned)) if pinned else _rates_of_link(facts)
+        best = max(pinned, default=0.0)
+        rates = (best, best) if best else _rates_of_link(facts)
         slow = [row for row in pageable if row.bandwidth < _NEARLY * rates[1]]
         if facts.is_worth(sum(row.work.duration_ns for row in slow)):
             yield _found(facts, slow, rates, is_from_host=is_from_host)
+
+
+def _sized(facts: Facts, row: Activity) -> _Copy:
+    """Return a copy with its size, if that fits its time."""
+    n_bytes = facts.number(row.event, "bytes")
+    is_odd = row.duration_ns >= _LONG_NS and (n_bytes or 0) < _SLOWEST * row.duration_ns
+    return _Copy(row, None if is_odd else n_bytes)
 
 
 def _rates_of_link(facts: Facts) -> tuple[float, float]:
@@ -79,10 +108,11 @@ def _found(
     quick_calls: list[Change] = [_shortened(facts, call) for call in calls]
     quick_calls.append(RemoveWait(events=calls))
     no_waits = RemoveWait(events=waits)
-    careful = [*_at(rates[0], copies), *quick_calls, *([no_waits] if is_from_host else [])]
+    least, most = (_at(*both, copies) for both in zip(rates, _STAYS, strict=True))
+    careful = [*least, *quick_calls, *([no_waits] if is_from_host else [])]
     beside: list[Change] = [Drop(kind="copy", events=sorted(works))] if is_from_host else []
-    hopeful = [*(beside or _at(rates[1], copies)), *quick_calls, no_waits]
-    n_bytes = sum(row.n_bytes for row in copies)
+    hopeful = [*(beside or most), *quick_calls, no_waits]
+    n_bytes = sum(row.n_bytes or 0 for row in copies)
     total_ns = sum(row.work.duration_ns for row in copies)
     n_copies = round(facts.per_window(len(copies)))
     where = "to" if is_from_host else "from"
@@ -98,18 +128,21 @@ def _found(
             f"{count(max(n_copies, 1), 'copy', 'copies')} of "
             f"{n_bytes / len(copies) / 1e6:,.1f} MB a {facts.parts['unit']} "
             f"{'reaches' if n_copies <= 1 else 'reach'} {n_bytes / total_ns:.1f} GB/s"
+            if n_bytes
+            else f"{count(max(n_copies, 1), 'copy', 'copies')} a {facts.parts['unit']} of a size "
+            f"that was not recorded {'takes' if n_copies <= 1 else 'take'} "
+            f"{duration(round(facts.per_window(total_ns)))}"
         ),
         name=facts.name(copies[0].work.event),
         events=facts.longest(row.work for row in copies),
     )
 
 
-def _at(rate: float, copies: Sequence[_Copy]) -> list[Change]:
+def _at(rate: float, stays: float, copies: Sequence[_Copy]) -> list[Change]:
     """Return the changes that let each copy reach at least a bandwidth."""
     of_time: dict[int, list[int]] = {}
     for row in copies:
-        time_ns = min(round(row.n_bytes / rate), row.work.duration_ns)
-        of_time.setdefault(time_ns, []).append(row.work.event)
+        of_time.setdefault(row.time_ns(rate, stays), []).append(row.work.event)
     return [Replace(time_ns=time_ns, events=events) for time_ns, events in of_time.items()]
 
 
@@ -123,12 +156,13 @@ REMEDY: Final = Remedy(
     id="pinned_copies",
     side="copies",
     effort="one_line",
-    needs="memcpys with their bytes",
-    seen_by="copies of at least 1 MB from or to pageable memory",
+    needs="memcpys, best with their bytes",
+    seen_by="copies of at least 1 MB from or to pageable memory, or of an unknown size and 0.2 ms",
     change=(
         "copies at the bandwidth that pinned ones reach in the trace (else what they reach on the "
         "link of the device: 40 to 56 GB/s on an H100, 20 to 27 GB/s on an A100), calls that only "
-        "enqueue them, and no wait for copies to the GPU; at most, next to other work"
+        "enqueue them, and no wait for copies to the GPU; at most, next to other work. Of a copy "
+        "of unknown size, 10 to 60 % of the time stay"
     ),
     not_when="the memory is pinned, or the copies are small",
     find=_find,
