@@ -120,6 +120,8 @@ def test_launches_that_are_the_same_in_every_step_are_replayed():
     found = remedy_of("cuda_graph", steps(1_000, fill))
     assert found.evidence.startswith("50 of 50 launches are the same in every step")
     assert 0.7 < found.gain_low <= found.gain_high < 0.9
+    alone = remedy_of("cuda_graph", steps(1_000, fill, n=1))
+    assert "one step does not show whether they are the same each time" in alone.evidence
 
 
 def test_a_wait_between_launches_ends_what_a_graph_can_hold():

@@ -71,7 +71,7 @@ def test_a_program_whose_kernels_are_slow_is_held_up_by_its_kernels():
     verdict = read(loop(device_bound)).verdict()
     assert verdict.sides == ("kernels",)
     assert (
-        verdict.actions[-1] == "volta_sgemm takes 90 % of the time (4 kernels; longest: event 6)."
+        verdict.actions[-1] == "volta_sgemm takes 90 % of the time (1 kernel a step; longest: event 6)."
     )
     assert verdict.sentence.startswith("The step takes 100 µs (mean of 4); the kernels")
 
@@ -401,7 +401,7 @@ def test_replaying_the_changes_of_a_remedy_on_a_real_trace_gives_its_gain(file):
     verdict = trace.verdict()
     if verdict.gaps:
         pytest.skip("gains are those of the time apart from gaps")
-    paths = [trace.critical_path(step) for step in verdict.steps] or [trace.critical_path()]
+    paths = [trace.critical_path(step) for step in verdict.remedy_steps] or [trace.critical_path()]
     for remedy in verdict.remedies:
         gains_ns = [path.what_if(remedy.changes).gain_ns for path in paths]
         assert sum(gains_ns) // len(paths) == remedy.gain_ns, remedy

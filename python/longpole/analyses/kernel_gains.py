@@ -1,4 +1,4 @@
-"""Table `kernel_gains`: kernels worth tuning, by the time saved in the window."""
+"""Table `kernel_gains`: kernels worth tuning, by what half of their time would save."""
 
 from __future__ import annotations
 

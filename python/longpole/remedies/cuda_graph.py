@@ -138,11 +138,17 @@ def _found(facts: Facts, runs: list[_Run]) -> Found:
         advice=f"Replay the launches as a {facts.options.graph} (`torch.cuda.graph`)",
         evidence=(
             f"{facts.per_window(n_launches):,.0f} of {count(round(facts.per_window(n_all)))} "
-            f"launches are the same in every {facts.parts['unit']}, with nothing between them that "
-            "cannot be captured"
+            f"launches {_as_seen(facts)}"
         ),
         events=[work.call for run in runs[:1] for work in run.works[:1] if work.call is not None],
     )
+
+
+def _as_seen(facts: Facts) -> str:
+    unit, can_be_captured = facts.parts["unit"], "nothing between them that cannot be captured"
+    if facts.n_windows > 1:
+        return f"are the same in every {unit}, with {can_be_captured}"
+    return f"have {can_be_captured}; one {unit} does not show whether they are the same each time"
 
 
 REMEDY: Final = Remedy(

@@ -41,7 +41,7 @@ _CALL_NS: Final = 10_000
 _NEARLY: Final = 0.7
 
 
-# A copy of an unknown size that takes this long is not small; a copy slower than any link, in bytes a
+# A copy of an unknown size that takes this long is not small; one slower than any link, in bytes a
 # ns, is not of the recorded size. Without staging, these shares of its time stay: at most, and at
 # least.
 _LONG_NS: Final = 200_000

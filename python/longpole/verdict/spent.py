@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from longpole.verdict.advice import MOSTLY_UNNAMED
-from longpole.wording import count, short_name, whole_percent
+from longpole.wording import count, duration, short_name, whole_percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +18,9 @@ __all__ = ["spent_on", "what_to_record"]
 # A name with less of the time is not reported.
 _LEAST: Final = 0.1
 _WIDEST: Final = 60
+
+# One call that takes this share of the time of all is named: it may be the first use of a kernel.
+_MOST_OF_IT: Final = 0.5
 
 
 def spent_on(facts: Facts) -> Iterator[str]:
@@ -38,9 +41,11 @@ def _host(facts: Facts) -> Iterator[str]:
         yield f"{short_name(name, _WIDEST)} has {whole_percent(part)} of the host time."
         return
     if facts.parts["busiest"] is not None:
-        name, part, n_events, *_ = facts.parts["busiest"]
+        name, part, n_events, longest, *_ = facts.parts["busiest"]
         if part >= _LEAST:
             calls = count(n_events, "call")
+            if n_events > 1 and longest >= _MOST_OF_IT * part:
+                calls += f", one of which takes {whole_percent(longest)}"
             yield f"{short_name(name, _WIDEST)} takes {whole_percent(part)} of the time ({calls})."
 
 
@@ -80,7 +85,14 @@ def _longest(
     name, works = max(of_name.items(), key=lambda row: sum(it.duration_ns for it in row[1]))
     part = sum(work.duration_ns for work in works) / (facts.mean_ns * facts.n_windows)
     if part >= _LEAST:
+        total_ns = facts.per_window(sum(work.duration_ns for work in works))
+        taken = (
+            f"{whole_percent(part)} of the time"
+            if part <= 1
+            else f"{duration(round(total_ns))}, several at a time"
+        )
+        n_each = max(round(facts.per_window(len(works))), 1)
         yield (
-            f"{short_name(name, _WIDEST)} takes {whole_percent(min(part, 1.0))} of the time "
-            f"({count(len(works), one, several)}; longest: event {facts.longest(works)[0]})."
+            f"{short_name(name, _WIDEST)} takes {taken} ({count(n_each, one, several)} a "
+            f"{facts.parts['unit']}; longest: event {facts.longest(works)[0]})."
         )

@@ -76,13 +76,20 @@ def _compared(diff: Findings) -> str:
             f"{100 * diff.similarity:.0f} % of their launches or operators correspond."
         )
     times = f"{duration(round(base.mean_ns))} to {duration(round(new.mean_ns))}"
-    told = f"{verdict}{_too_few(diff)}: the mean {unit} goes from {times}"
+    told = f"{verdict}{_too_few(diff)}{_if_one_program(diff)}: the mean {unit} goes from {times}"
     told += _without_profiler(diff)
     told += f" ({percent(diff.change)}; {_numbers(base)} and {_numbers(new)})"
     told += f"{_on_one_machine(diff)}."
     if not diff.is_related:
         return " ".join([told, *_other_work(diff)])
     return " ".join([told, *_causes(diff), *_predicted(diff)])
+
+
+def _if_one_program(diff: Findings) -> str:
+    """Return what a verdict about steps of unrelated work rests on."""
+    if diff.is_related or diff.verdict not in {"improvement", "regression"}:
+        return ""
+    return ", if both are the same program"
 
 
 def _too_few(diff: Findings) -> str:
@@ -173,7 +180,7 @@ def _predicted(diff: Findings) -> list[str]:
     """Compare the predicted and the measured gain of an applied remedy."""
     return [
         f"Remedy {row.remedy} was applied: {predicted(row)} predicted, "
-        f"{100 * row.measured:.1f} % measured for the whole step."
+        f"{100 * row.measured:.1f} % from one recording to the other."
         for row in diff.predictions
         if row.is_alone
     ]

@@ -30,6 +30,9 @@ __all__ = ["WrittenReport", "report"]
 
 _SCHEMA: Final = "longpole.report/1"
 
+# A file without an ending, such as /dev/stdout, gets a page.
+_SUFFIXES: Final = ("", ".html", ".htm", ".svg")
+
 
 @click.command()
 @answers("longpole.cli.report:WrittenReport")
@@ -70,6 +73,10 @@ def report(
     """
     from longpole.report.page import page_text
 
+    require(
+        output.suffix.lower() in _SUFFIXES,
+        f"a report is a page (.html) or a picture (.svg), not a file {output.suffix}",
+    )
     if output.suffix == ".svg":
         require(len(traces) == 1 and base is None, "a picture is of one trace")
         return options.emit(_picture(traces[0], output, options, window, recording, force=force))
