@@ -91,8 +91,9 @@ def _longest(
             if part <= 1
             else f"{duration(round(total_ns))}, several at a time"
         )
-        n_each = max(round(facts.per_window(len(works))), 1)
+        number = count(max(round(facts.per_window(len(works))), 1), one, several)
+        each = f" a {facts.parts['unit']}" if facts.n_windows > 1 else ""
         yield (
-            f"{short_name(name, _WIDEST)} takes {taken} ({count(n_each, one, several)} a "
-            f"{facts.parts['unit']}; longest: event {facts.longest(works)[0]})."
+            f"{short_name(name, _WIDEST)} takes {taken} ({number}{each}; longest: event "
+            f"{facts.longest(works)[0]})."
         )
