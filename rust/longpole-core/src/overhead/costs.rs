@@ -1,6 +1,6 @@
 //! The recording cost of one event of each class, estimated from the trace.
 
-use super::classes::{Class, Classes};
+use super::pieces::{self, Class, Classes};
 use crate::ids::{EventId, StringId};
 use crate::link::Launches;
 use crate::measure;
@@ -59,7 +59,7 @@ pub struct Cost {
 /// The recording cost of one event of each class.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Costs {
-    /// A row for each class with events, in the order of [`Class::ALL`].
+    /// A row for each class with events, in the order of [`pieces::Class::ALL`].
     pub rows: Vec<Cost>,
     /// The fraction of an operator's cost before its start.
     pub(super) before: f64,
@@ -83,6 +83,7 @@ const WRAPPERS: [usize; 3] = [55, 15, 75];
 
 /// Upper and lower bound as a percentage of the largest and smallest percentile.
 const MOST_PERCENT: i64 = 120;
+
 const LEAST_PERCENT: i64 = 80;
 
 /// Percentile of the gaps between neighbours, and the percentage of it that is cost.
@@ -98,17 +99,18 @@ const USUALLY_BEFORE: f64 = 0.75;
 /// bound.
 fn percent_of_operator(class: Class) -> [i64; 3] {
     match class {
-        Class::OuterOperator => [100, 100, 120],
-        Class::NestedOperator => [100, 100, 100],
-        Class::Launch | Class::GraphLaunch => [130, 70, 200],
-        Class::Call => [100, 30, 150],
-        Class::PythonFunction => [20, 10, 40],
-        Class::Annotation => [200, 100, 500],
+        pieces::Class::OuterOperator => [100, 100, 120],
+        pieces::Class::NestedOperator => [100, 100, 100],
+        pieces::Class::Launch | pieces::Class::GraphLaunch => [130, 70, 200],
+        pieces::Class::Call => [100, 30, 150],
+        pieces::Class::PythonFunction => [20, 10, 40],
+        pieces::Class::Annotation => [200, 100, 500],
     }
 }
 
 /// Time of a graph launch without a profiler, and additional time per node.
 const GRAPH_LAUNCH_NS: i64 = 10_000;
+
 const GRAPH_NODE_NS: i64 = 100;
 
 /// The percentage of the remaining time that is cost: estimate, lower bound, upper bound.
@@ -166,13 +168,13 @@ impl Seen {
         (tables, launches): (&Tables, &Launches),
     ) -> Costs {
         let python = self.python();
-        let rows = Class::ALL.iter().filter(|&&class| self.counts[class as usize] > 0);
+        let rows = pieces::Class::ALL.iter().filter(|&&class| self.counts[class as usize] > 0);
         let graphs = Graphs::of(tables, launches);
         let row = |&class: &Class| {
             let count = self.counts[class as usize];
             let learned = match class {
-                Class::PythonFunction => python.unwrap_or_else(|| operator.of_class(class)),
-                Class::GraphLaunch => operator.of_class(class).with_graphs(&graphs, count),
+                pieces::Class::PythonFunction => python.unwrap_or_else(|| operator.of_class(class)),
+                pieces::Class::GraphLaunch => operator.of_class(class).with_graphs(&graphs, count),
                 _ => operator.of_class(class),
             };
             learned.cost(class, count)
@@ -201,7 +203,8 @@ struct Learned {
 impl Learned {
     fn of_class(self, class: Class) -> Self {
         let [usual, least, most] = percent_of_operator(class);
-        let is_operator = matches!(class, Class::OuterOperator | Class::NestedOperator);
+        let is_operator =
+            matches!(class, pieces::Class::OuterOperator | pieces::Class::NestedOperator);
         Self {
             usual_ns: self.usual_ns * usual / 100,
             least_ns: self.least_ns * least / 100,
@@ -296,7 +299,7 @@ impl Seen {
     fn of(tables: &Tables, nesting: &Nesting) -> Self {
         let events = &tables.events;
         let classes = Classes::of(tables, nesting);
-        let mut seen = Self { counts: vec![0; Class::ALL.len()], ..Self::default() };
+        let mut seen = Self { counts: vec![0; pieces::Class::ALL.len()], ..Self::default() };
         let mut children: Vec<Option<Children>> = vec![None; events.len()];
         let mut last_outer: Option<EventId> = None;
         for event in nesting.outside_in() {

@@ -9,13 +9,10 @@
 //! Only traces of torch.profiler show their costs. The effect of a profiler on memory and caches is
 //! unknown, so the result is an estimate with an interval.
 
-mod classes;
 mod costs;
 mod pieces;
-mod retime;
 mod solution;
 
-pub use classes::Class;
 pub use costs::{Cost, Costs, Source, Untold, costs, usual_costs};
-pub use retime::lag_bounds_ns;
-pub use solution::{Lengths, Misfit, Solution, fitted, lengths, solution};
+pub use pieces::Class;
+pub use solution::{Lengths, Misfit, Solution, fitted, lag_bounds_ns, lengths, solution};

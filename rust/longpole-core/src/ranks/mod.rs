@@ -19,7 +19,6 @@ mod alignment;
 mod clocks;
 mod completions;
 mod disagreements;
-mod keys;
 mod matching;
 mod model;
 mod packed;
@@ -27,20 +26,17 @@ mod profile;
 mod reduction;
 mod route;
 mod solve;
-mod targets;
 mod transfers;
 
 pub use clocks::{Clocks, clocks};
 pub use disagreements::{Finding, FindingKind};
 pub use matching::{Matching, matching};
-pub use model::Clock;
-pub use model::{Boundary, BoundaryKind, Channel, Maybe, Member, ROOT, Rank, Reduced, WHOLE};
-pub use model::{Call, Method};
+pub use model::{
+    Boundary, BoundaryKind, Call, Channel, Clock, Maybe, Member, Method, ROOT, Rank, Reduced, WHOLE,
+};
 pub use packed::{packed, unpacked};
-pub use profile::{NameTotal, Profile, StepTotal, TimeClass, profile};
-pub use profile::{Scaling, scaled_lags_ns};
+pub use profile::{NameTotal, Profile, Scaling, StepTotal, TimeClass, profile, scaled_lags_ns};
 pub use reduction::reduce;
-pub use route::{Hop, expand};
-pub use route::{Leg, LegKind, lateness, route};
+pub use route::{Hop, Leg, LegKind, expand, lateness, route};
 pub use solve::{Joint, Solution, solve};
 pub use transfers::{Cause, Shares, Transfer, shares, transfers};

@@ -11,8 +11,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-use super::purposes::Purposes;
-use super::templates::{self, Template};
+use super::launches::Purposes;
+use super::templates;
+use super::templates::Template;
 use crate::graph::model::{Streams, limits};
 use crate::ids::{Order, RowMap, RowSet};
 use crate::tables::Tables;

@@ -6,45 +6,24 @@
 //! the edges of other rules, with two exceptions: `autograd` needs the gaps of a thread, and the
 //! rules after `starts` explain delays that order and launches leave open.
 
-mod autograd;
 mod calls;
-mod candidates;
 mod clocks;
-mod copies;
-mod device_syncs;
-mod ended_before;
-mod event_syncs;
-mod first_events;
-mod full_queue;
 mod graphs;
-mod implicit_waits;
 mod joint_collectives;
-mod latent_waits;
-mod launches;
-mod learned_waits;
-mod lost_copies;
-mod occupied;
-mod overlapped;
+mod missing_records;
 mod polling;
 mod queues;
-mod recorded_waits;
-mod released;
-mod returns;
-mod rivals;
 mod starts;
-mod stream_order;
-mod stream_syncs;
-mod task_queue;
+mod stream_waits;
+mod syncs;
 mod threads;
-mod unexplained;
-mod unlinked;
-mod unrecorded;
+
+pub(super) use clocks::{shifts as clock_shifts, slacks as clock_slacks};
 
 use super::facts::Facts;
 use super::model::{Counts, Edge, Kind};
 use crate::error::Result;
 use crate::progress::Progress;
-pub(super) use clocks::{shifts as clock_shifts, slacks as clock_slacks};
 
 /// Returns all edges of a trace, and counts of unresolved dependencies.
 pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Edge>, Counts)> {
@@ -52,25 +31,26 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
     let mut edges = Vec::with_capacity(facts.nodes.len() * 5 / 4);
     let crossing = threads::edges(facts, &mut edges, progress)?;
     let n_chains = edges.len();
-    let handovers = [autograd::edges(&edges, facts), task_queue::edges(facts)].concat();
+    let handovers =
+        [threads::autograd_edges(&edges, facts), threads::task_queue_edges(facts)].concat();
     let explained = handovers.iter().map(|edge| edge.target).collect();
     let queues = queues::edges(&edges, &explained, facts);
     let polls = polling::polls(facts);
     let polled = polling::apply(&polls, &mut edges, facts);
-    let lost_copies = lost_copies::edges(&edges, facts);
+    let lost_copies = missing_records::edges(&edges, facts);
     let found = (queues.len() as u64, polled.len() as u64, lost_copies.len() as u64);
     let handovers = [handovers, queues, polled, lost_copies].concat();
     starts::edges(facts, &mut edges, progress)?;
-    unlinked::name_by_thread(&mut edges, n_chains, facts);
+    missing_records::name_by_thread(&mut edges, n_chains, facts);
     calls::edges(facts, &mut edges, progress)?;
-    copies::name_staging(&mut edges, n_chains, facts);
+    calls::name_staging(&mut edges, n_chains, facts);
     let joint = joint_collectives::edges(facts);
     let joint_collectives = joint.len() as u64;
     edges.extend(joint);
     edges.extend(handovers);
-    unrecorded::rename(&mut edges, facts);
+    missing_records::rename(&mut edges, facts);
     let unrecorded = edges.iter().filter(|edge| edge.kind == Kind::Unrecorded).count() as u64;
-    let first_events = first_events::edges(&edges, facts);
+    let first_events = threads::first_event_edges(&edges, facts);
     let n_first_events = first_events.len() as u64;
     edges.extend(first_events);
     let is_unlinked =

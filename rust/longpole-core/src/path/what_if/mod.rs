@@ -15,13 +15,18 @@
 //! One engine computes a single what-if or many: [`rows`] holds the effect on each edge in each of
 //! them, [`pass`] times the nodes.
 
-mod bindings;
 mod changes;
 mod chosen;
-mod lags;
 mod pass;
-mod ratio;
 mod rows;
+
+pub(crate) use changes::REMOVED;
+pub use changes::{Change, Effect, Ratio, Stretch};
+pub(super) use chosen::EdgesOf;
+pub use chosen::n_chosen;
+pub use pass::lags_ns;
+pub(super) use pass::{Extra, FixedStart, Pass, Room};
+pub(super) use rows::{Rows, Times, integer};
 
 use std::collections::BTreeSet;
 use std::iter;
@@ -35,15 +40,7 @@ use crate::graph::Graph;
 use crate::ids::NodeId;
 use crate::progress::Progress;
 use crate::tables::Tables;
-pub(crate) use changes::REMOVED;
-pub use changes::{Change, Effect, Stretch};
-pub(super) use chosen::EdgesOf;
-pub use chosen::n_chosen;
-pub use lags::lags_ns;
 use pass::All;
-pub(super) use pass::{Extra, FixedStart, Pass, Room};
-pub use ratio::Ratio;
-pub(super) use rows::{Rows, Times, integer};
 
 /// The length of a window after a change, and its new critical path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -89,7 +86,7 @@ pub fn what_if(
     }
     let (makespan_ns, rows, times_ns) = longest.unwrap_or_default();
     let lags_ns = rows.lags_ns(lags_ns, graph, from_ns);
-    let reached_by = bindings::reached_by(graph, &lags_ns, &times_ns);
+    let reached_by = pass::reached_by(graph, &lags_ns, &times_ns);
     let schedule = Schedule { times_ns: Some(times_ns), reached_by: Some(reached_by) };
     let path = walk(graph, window, &schedule);
     Ok(WhatIf { makespan_ns, path, schedule, lags_ns })
@@ -98,7 +95,7 @@ pub fn what_if(
 /// Returns the changes with all time removed of the GPU activities that they make faster, and of
 /// all activities of the same kinds; nothing for changes that do that already.
 fn without_time(changes: &[Change]) -> Vec<Vec<Change>> {
-    let zero = Effect::Scale(Ratio::ZERO);
+    let zero = Effect::Scale(changes::Ratio::ZERO);
     let faster_kind = |change: &Change| {
         let is_faster = matches!(change.effect, Effect::Scale(by) if by.as_f64() < 1.0);
         change.kind.filter(|kind| is_faster && kind.is_device_work())

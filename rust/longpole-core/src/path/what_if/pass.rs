@@ -4,10 +4,13 @@
 //! Times are floating-point numbers, because every processor adds and compares those in pairs. They
 //! are relative to the first node, and thus exact for traces of up to 104 days.
 
+use std::cmp::Reverse;
+
+use super::changes::REMOVED;
 use super::rows::{Rows, Times, float};
 use crate::error::Result;
-use crate::graph::{Edge, Graph};
-use crate::ids::NodeId;
+use crate::graph::{Edge, Graph, Role};
+use crate::ids::{NO_ROW, NodeId, row_in_column};
 use crate::progress::{Progress, report};
 
 /// The fixed start of a window: everything before stays the same.
@@ -145,5 +148,96 @@ fn reach<const LANES: usize>(
     for lane in 0..LANES {
         let reached = source[lane] + lags[lane];
         latest[lane] = if reached > latest[lane] { reached } else { latest[lane] };
+    }
+}
+
+// The edge by which each node is reached after a change.
+
+/// Returns the edge by which each node is reached at new times, [`NO_ROW`] for none.
+///
+/// Among the edges that reach a node exactly, the binding order decides.
+pub(super) fn reached_by(graph: &Graph, lags_ns: &[i64], times_ns: &[i64]) -> Vec<u32> {
+    let new = Retimed { graph, lags_ns, times_ns };
+    graph.nodes.ids().map(|node| new.reached_by(node).map_or(NO_ROW, row_in_column)).collect()
+}
+
+/// The times and minimum latencies after a change.
+struct Retimed<'a> {
+    graph: &'a Graph,
+    lags_ns: &'a [i64],
+    times_ns: &'a [i64],
+}
+
+impl Retimed<'_> {
+    fn reached_by(&self, node: NodeId) -> Option<usize> {
+        let edges = self.graph.edges.as_slice();
+        let mut range = self.graph.edges.range(node);
+        let latest_ns = range.clone().filter_map(|number| self.reached_ns(number)).max()?;
+        if range.len() == 1 {
+            return range.next();
+        }
+        // An edge that bound, and still has its full time, still binds, although its latency may be
+        // smaller.
+        let bound = range.start;
+        let shows_as_much = self.lags_ns[bound] > 0
+            && self.times_ns[edges[bound].source.row()]
+                .saturating_add(edges[bound].gap_ns(&self.graph.nodes))
+                == latest_ns;
+        let reaches = |number: &usize| {
+            self.reached_ns(*number) == Some(latest_ns) || (*number == bound && shows_as_much)
+        };
+        // The edges are in binding order of the observed times. Only the finishing times of their
+        // sources can change that order.
+        range.filter(reaches).min_by_key(|&number| {
+            let nodes = &self.graph.nodes;
+            let (_, class, source, is_end, role) =
+                edges[number].binding_order(nodes, nodes.times_ns());
+            (Reverse(edges[number].finished_ns(self.times_ns)), class, source, is_end, role)
+        })
+    }
+
+    fn reached_ns(&self, number: usize) -> Option<i64> {
+        let lag_ns = Some(self.lags_ns[number]).filter(|&lag_ns| lag_ns != REMOVED)?;
+        let source = self.graph.edges.as_slice()[number].source;
+        Some(self.times_ns[source.row()].saturating_add(lag_ns))
+    }
+}
+
+// The minimum latency of each edge.
+
+/// Returns the minimum latency that each edge adds to its source, one row per edge.
+///
+/// A binding edge keeps its observed time. For other edges, the latency is the time that would
+/// remain without anything else in the way. No latency exceeds the observed time, and some edge
+/// into each node keeps all of it, so that unchanged latencies reproduce every observed time.
+///
+/// If the predecessor of an activity ended while its launch was on the way, the activity began when
+/// the launch arrived. In that case the launch keeps its full time, and the predecessor has the
+/// typical latency.
+pub fn lags_ns(graph: &Graph) -> Vec<i64> {
+    let mut lags_ns = Vec::with_capacity(graph.edges.len());
+    for node in graph.nodes.ids() {
+        let edges = &graph.edges.as_slice()[graph.edges.range(node)];
+        let Some((binding, others)) = edges.split_first() else { continue };
+        let arriving = others.iter().position(|it| graph.was_on_the_way(it, binding));
+        lags_ns.push(match arriving {
+            Some(_) => graph.typical_ns(binding.role),
+            None => binding.gap_ns(&graph.nodes),
+        });
+        lags_ns.extend(others.iter().enumerate().map(|(place, edge)| match arriving {
+            Some(launch) if launch == place => edge.gap_ns(&graph.nodes),
+            _ => lag_ns(edge, binding, graph),
+        }));
+    }
+    lags_ns
+}
+
+fn lag_ns(edge: &Edge, binding: &Edge, graph: &Graph) -> i64 {
+    if !edge.role.is_self_time() {
+        return edge.gap_ns(&graph.nodes).min(graph.typical_ns(edge.role));
+    }
+    match binding.role {
+        Role::Handover => 0,
+        _ => graph.nodes.time_ns(edge.target) - binding.finished_ns(graph.nodes.times_ns()),
     }
 }

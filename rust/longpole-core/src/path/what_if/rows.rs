@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 
-use super::changes::{Change, Effect, REMOVED};
+use super::changes;
+use super::changes::{Change, Effect, REMOVED, Ratio};
 use super::chosen::EdgesOf;
-use super::ratio::Ratio;
 use crate::error::Result;
 use crate::graph::{Edge, Graph, Kind, Role};
 use crate::names::Names;
@@ -22,7 +22,7 @@ const KEPT: u32 = 0;
 /// Larger times cannot be rounded by adding [`ROUNDING`].
 const MOST_ROUNDED_NS: i64 = 1 << 51;
 
-/// A sum with this constant has no fractional digits. It rounds half to even, as [`Ratio::of`]
+/// A sum with this constant has no fractional digits. It rounds half to even, as [`changes::Ratio::of`]
 /// does.
 const ROUNDING: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
 
@@ -35,17 +35,19 @@ struct Cell {
 }
 
 impl Cell {
-    const KEPT: Self = Self { factor: Ratio::ONE, added_ns: 0 };
+    const KEPT: Self = Self { factor: changes::Ratio::ONE, added_ns: 0 };
 
     /// Returns the cell after one more effect. Removed edges stay removed.
     fn after(self, effect: Effect) -> Self {
         match effect {
             _ if self.added_ns == REMOVED => self,
-            Effect::RemoveWait => Self { factor: Ratio::ZERO, added_ns: REMOVED },
+            Effect::RemoveWait => Self { factor: changes::Ratio::ZERO, added_ns: REMOVED },
             Effect::Scale(by) => {
                 Self { factor: self.factor.times(by), added_ns: by.of(self.added_ns) }
             }
-            Effect::Replace(length_ns) => Self { factor: Ratio::ZERO, added_ns: length_ns },
+            Effect::Replace(length_ns) => {
+                Self { factor: changes::Ratio::ZERO, added_ns: length_ns }
+            }
             Effect::Insert(more_ns) => {
                 Self { added_ns: self.added_ns.saturating_add(more_ns), ..self }
             }

@@ -3,7 +3,6 @@
 //! A window is more than two times: it also records the events that open and end it, so that it
 //! moves with them in a what-if.
 
-mod bulk;
 mod choices;
 mod completion;
 mod cycles;

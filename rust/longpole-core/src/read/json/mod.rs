@@ -10,10 +10,8 @@ mod digits;
 mod grammar;
 mod keys;
 mod scan;
-mod span;
 
 pub(super) use digits::{digit_count, leading, leading_of, thousandths, up_to_eight};
 pub(super) use grammar::{is_number, is_whitespace, significant, special};
 pub(super) use keys::{Key, Keys};
-pub(super) use scan::{Scan, Scanner, Stop, starts_with_key};
-pub(super) use span::{Span, Token};
+pub(super) use scan::{Scan, Scanner, Span, Stop, Token, starts_with_key};

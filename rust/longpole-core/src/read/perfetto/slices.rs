@@ -4,19 +4,17 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::annotation;
 use super::clocks::Clocks;
-use super::counters::{self, GpuCounters};
-use super::event::{self, TrackEvent};
+use super::counters::GpuCounters;
 use super::fields::{
     BOOT_TIME, COUNTER_SAMPLE, DURATION, FIRST_CLOCK_OF_SEQUENCE, INSTANT, KIND, NEEDS_STATE,
     OVERLAY_SEQUENCE, PATH_SEQUENCE, SLICE_BEGIN, SLICE_END, STATE_CLEARED, TRACE_SEQUENCE,
 };
-use super::header;
-use super::packet::Packet;
+use super::packet::{Packet, TrackEvent};
 use super::sequence::Sequence;
-use super::stages::{self, Stage};
+use super::stages::Stage;
 use super::tracks::{Standing, Tracks};
+use super::{annotation, counters, packet, stages};
 use crate::diagnostics::Code;
 use crate::ids::{EventId, LaneId, StringId};
 use crate::names::Names as _;
@@ -181,7 +179,7 @@ impl<'a> Slices<'a> {
             Clocks::snapshot(bytes, &mut self.clocks, &mut sequence.clocks)?;
         }
         if let Some(bytes) = packet.chrome
-            && !header::take(bytes, &mut self.fields)?
+            && !packet::take(bytes, &mut self.fields)?
         {
             self.say(Code::UnknownPacket);
         }
@@ -195,7 +193,7 @@ impl<'a> Slices<'a> {
         }
         if let Some(bytes) = packet.event {
             let time_ns = self.time_ns(packet, sequence);
-            let event = event::of(bytes)?;
+            let event = packet::event_of(bytes)?;
             if let Some(time_ns) = time_ns {
                 self.event(&event, packet.sequence, sequence, time_ns)?;
             }

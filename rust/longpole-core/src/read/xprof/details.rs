@@ -9,9 +9,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::ids::StringId;
-use crate::read::column::text;
-use crate::read::profile::Profile;
-use crate::read::profile::statements;
+use crate::read::profile::{Profile, statements, text};
 use crate::strings::Strings;
 use crate::tables::{ArgValue, MetadataTable, Place, Values};
 use crate::vocabulary::{Line, Plane, xprof_detail};

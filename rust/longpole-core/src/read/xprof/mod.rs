@@ -24,8 +24,8 @@ mod details;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use super::profile::integer;
 use crate::ids::{EventId, LaneId};
-use crate::read::column::integer;
 use crate::read::profile::Profile;
 use crate::strings::Strings;
 use crate::tables::{EventTable, LaneTable, Place};

@@ -1,14 +1,47 @@
-//! Launches whose GPU activity is missing from the trace.
-//!
-//! Memsets and launches captured into a graph record no activity in any trace, so they do not count
-//! as missing.
+//! The effect of each call on ordering, the threads that launch, and launches whose activity is
+//! missing from the trace.
 
-use super::purposes::Purposes;
-use crate::graph::model::Streams;
+use crate::graph::model::{Streams, Timeline};
 use crate::ids::{Order, RowSet};
 use crate::link::Captures;
 use crate::tables::Tables;
 use crate::vocabulary::ApiRole;
+
+/// The purpose of each name in a trace.
+pub(in crate::graph) struct Purposes {
+    of_name: Vec<ApiRole>,
+}
+
+impl Purposes {
+    pub(super) fn of(tables: &Tables) -> Self {
+        Self { of_name: tables.roles() }
+    }
+
+    pub(super) fn purpose(&self, event: Order, timeline: &Timeline) -> ApiRole {
+        timeline.name(event).map_or(ApiRole::Other, |name| self.of_name[name.row()])
+    }
+}
+
+// The threads that launch to each device.
+
+/// Returns the threads that launch activities to each device, sorted.
+pub(super) fn threads_of_devices(streams: &Streams<'_>) -> Vec<Vec<usize>> {
+    let timeline = streams.timeline;
+    let threads = |device: usize| {
+        let works = streams.of_device(device).iter().flat_map(|&it| &streams.all[it].works);
+        let launchers = works.filter_map(|&work| timeline.launcher(work));
+        let mut threads: Vec<_> = launchers.map(|call| timeline.lane(call)).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        threads
+    };
+    (0..streams.n_devices()).map(threads).collect()
+}
+
+// Launches whose GPU activity is missing from the trace.
+//
+// Memsets and launches captured into a graph record no activity in any trace, so they do not count
+// as missing.
 
 /// The launches of each thread whose GPU activity is missing.
 #[derive(Default)]

@@ -3,15 +3,19 @@
 //!
 //! Values printed as GB/s are GiB/s, so the field is named GiB/s.
 
-use memchr::memmem;
+use std::borrow::Cow;
 
+use crate::extract::delimited::{Header, Key};
 use crate::extract::format::{Format, Interest, Reader};
 use crate::extract::found::Found;
 use crate::extract::lines::{Ending, Line, Place};
-use crate::extract::numbers::{self, Unit};
+use crate::extract::numbers;
+use crate::extract::numbers::Unit;
 use crate::extract::records::{Measurement, Reason};
+use memchr::memmem;
+use memchr::memmem::Finder;
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const TEXT_FORMAT: Format = Format {
     name: "cutlass",
     summary: "CUTLASS profiler, report",
     anchors: &["Problem ID:"],
@@ -148,7 +152,7 @@ impl Block {
 
 /// Whether the profiler reports that an operation failed, was not run, or gave a wrong result.
 /// Skipped verification is not a failure.
-pub(super) fn is_failure(status: Option<&[u8]>, disposition: Option<&[u8]>) -> bool {
+fn is_failure(status: Option<&[u8]>, disposition: Option<&[u8]>) -> bool {
     let is_one_of =
         |text: &[u8], good: &[&[u8]]| good.iter().any(|good| text.eq_ignore_ascii_case(good));
     status.is_some_and(|status| !is_one_of(status, &[b"success"]))
@@ -182,11 +186,111 @@ fn arguments(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
+// The CUTLASS profiler's CSV, printed after `CSV Results:` or written to a file. Times are
+// milliseconds.
+//
+// The same measurements may be in the stream as a report. They are then records of another format
+// as well, because the CSV may contain more of them. The header writes GB/s for values in GiB/s,
+// so the field is named GiB/s.
+
+pub(super) const CSV_FORMAT: Format = Format {
+    name: "cutlass-csv",
+    summary: "CUTLASS profiler, CSV",
+    anchors: &[START],
+    reader: || Box::new(Table { start: Finder::new(START), columns: None }),
+};
+
+/// Problems are numbered, and the next column is the name of the library that ran the operation.
+const PROBLEM: Key = Key {
+    name: "Problem",
+    is_row: |values| match values {
+        [problem, provider, ..] => {
+            problem.iter().all(u8::is_ascii_digit)
+                && provider.first().is_some_and(u8::is_ascii_alphabetic)
+        }
+        _ => false,
+    },
+};
+
+/// Common part of all headers; tags may precede it.
+const START: &str = "Problem,Provider,";
+
+/// The table after the last header.
+struct Table {
+    start: Finder<'static>,
+    columns: Option<Columns>,
+}
+
+struct Columns {
+    header: Header,
+    names: Vec<Vec<u8>>,
+    operation: usize,
+    time: usize,
+    bytes: Option<usize>,
+    status: Option<usize>,
+    disposition: Option<usize>,
+}
+
+impl Reader for Table {
+    fn line(&mut self, line: Line<'_>, found: &mut Found) -> Interest {
+        if self.start.find(line.text).is_some() {
+            self.columns = Columns::parse(line.text);
+        } else if let Some(columns) = &self.columns {
+            columns.read(line, found);
+        }
+        if self.columns.is_some() { Interest::EveryLine } else { Interest::Anchors }
+    }
+}
+
+impl Columns {
+    fn parse(line: &[u8]) -> Option<Self> {
+        let header = Header::parse(line.trim_ascii(), PROBLEM)?;
+        Some(Self {
+            operation: header.place("Operation")?,
+            time: header.place("Runtime")?,
+            bytes: header.place("Bytes"),
+            status: header.place("Status"),
+            disposition: header.place("Disposition"),
+            names: header.names().iter().map(|name| true_name(name)).collect(),
+            header,
+        })
+    }
+
+    fn read(&self, line: Line<'_>, found: &mut Found) {
+        if let Some(values) = self.header.values(line, found) {
+            self.record(line, &values, found);
+        }
+    }
+
+    fn record(&self, line: Line<'_>, values: &[Cow<'_, [u8]>], found: &mut Found) {
+        let value = |place: Option<usize>| place.map(|place| &*values[place]);
+        let failed = is_failure(value(self.status), value(self.disposition));
+        // An operation that was not run has an empty time.
+        let time = match &*values[self.time] {
+            b"" if failed => b"N/A",
+            time => time,
+        };
+        let measurement = Measurement {
+            operation: value(Some(self.operation)),
+            data_bytes: value(self.bytes).and_then(|text| numbers::bytes(text).ok().flatten()),
+            failed,
+            ..Measurement::new(line, time, Unit::Milliseconds)
+        };
+        if found.measured(&measurement) {
+            found.fields_but(&self.names, values, &[self.operation, self.time]);
+        }
+    }
+}
+
+fn true_name(name: &[u8]) -> Vec<u8> {
+    if name == b"GB/s" { b"GiB/s".to_vec() } else { name.to_vec() }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{extract, field, records, rejections};
     use super::*;
     use crate::extract::End;
+    use crate::extract::formats::testing::{extract, field, records, rejections};
     use crate::names::Names;
 
     const BLOCK: &str = "
@@ -218,7 +322,7 @@ reference_device: Passed
 
     #[test]
     fn a_block_is_one_record() {
-        let found = extract(FORMAT, BLOCK, End::Whole);
+        let found = extract(TEXT_FORMAT, BLOCK, End::Whole);
         let operation = "cutlass_simt_sgemm_128x128_8x2_nn_align1".to_owned();
         assert_eq!(records(&found), [(operation, 6_736_550.0, "ok")]);
         assert_eq!(found.records.data_bytes, [180_355_072]);
@@ -232,18 +336,18 @@ reference_device: Passed
         for (good, bad) in
             [("Disposition: Passed", "Disposition: Incorrect"), ("Success", "Error: internal")]
         {
-            let found = extract(FORMAT, &BLOCK.replace(good, bad), End::Whole);
+            let found = extract(TEXT_FORMAT, &BLOCK.replace(good, bad), End::Whole);
             assert_eq!(found.records.status[0].name(), "failed");
         }
         let unverified = BLOCK.replace("Disposition: Passed", "Disposition: Not verified");
-        assert_eq!(extract(FORMAT, &unverified, End::Whole).records.status[0].name(), "ok");
+        assert_eq!(extract(TEXT_FORMAT, &unverified, End::Whole).records.status[0].name(), "ok");
     }
 
     #[test]
     fn a_failure_without_a_time_is_a_record_all_the_same() {
         let text =
             BLOCK.replace("Passed", "Not run").replace("         Runtime: 6.73655  ms\n", "");
-        let found = extract(FORMAT, &text, End::Whole);
+        let found = extract(TEXT_FORMAT, &text, End::Whole);
         assert_eq!(found.records.status[0].name(), "failed");
         assert!(found.records.time_ns[0].is_nan());
     }
@@ -251,16 +355,53 @@ reference_device: Passed
     #[test]
     fn a_block_that_ends_too_early_is_rejected_and_blocks_do_not_mix() {
         let cut = &BLOCK[..BLOCK.find("         Runtime").unwrap()];
-        let found = extract(FORMAT, &(cut.to_owned() + BLOCK), End::Whole);
+        let found = extract(TEXT_FORMAT, &(cut.to_owned() + BLOCK), End::Whole);
         assert_eq!((found.records.len(), rejections(&found)[0].0), (1, "missing_time"));
     }
 
     #[test]
     fn a_death_within_the_time_makes_it_suspect() {
         let cut = &BLOCK[..BLOCK.find("6.73655").unwrap() + 4];
-        assert_eq!(records(&extract(FORMAT, &format!("{cut} ms"), End::Died))[0].2, "cut");
+        assert_eq!(records(&extract(TEXT_FORMAT, &format!("{cut} ms"), End::Died))[0].2, "cut");
         let later = &BLOCK[..BLOCK.find("24.934").unwrap() + 3];
-        let found = extract(FORMAT, later, End::Died);
+        let found = extract(TEXT_FORMAT, later, End::Died);
         assert_eq!((records(&found)[0].2, field(&found, 0, "GiB/s")), ("ok", None));
+    }
+
+    const HEADER: &str = "Problem,Provider,OperationKind,Operation,Disposition,Status,m,n,k,Bytes,Flops,Runtime,GB/s,GFLOPs\n";
+
+    fn table(rows: &str) -> crate::extract::Extraction {
+        extract(CSV_FORMAT, &format!("CSV Results:\n\n{HEADER}{rows}"), End::Whole)
+    }
+
+    #[test]
+    fn a_row_is_read_by_the_names_above_it() {
+        let found = table(
+            "1,CUTLASS,spgemm,s16832spgemm_f16,not_verified,success,8,9,10,1912602624,2,18.19,97.9245,483596\n",
+        );
+        assert_eq!(records(&found), [("s16832spgemm_f16".into(), 18_190_000.0, "ok")]);
+        assert_eq!(found.records.data_bytes, [1_912_602_624]);
+        assert_eq!(field(&found, 0, "GiB/s").as_deref(), Some("97.9245"));
+        assert_eq!(field(&found, 0, "k").as_deref(), Some("10"));
+    }
+
+    #[test]
+    fn what_failed_is_kept_and_not_selectable() {
+        let found = table(
+            "1,CUTLASS,gemm,a,incorrect,success,8,9,10,1,2,0.5,3,4\n1,CUTLASS,gemm,b,not_run,error,8,9,10,1,2,,,\n",
+        );
+        let statuses: Vec<_> = found.records.status.iter().map(|status| status.name()).collect();
+        assert_eq!(statuses, ["failed", "failed"]);
+    }
+
+    #[test]
+    fn tags_may_stand_in_front_and_a_new_header_counts_from_there() {
+        let tagged = format!("cuda:{HEADER}").replace("cuda:", "Cuda,");
+        let found = table(&format!(
+            "1,CUTLASS,gemm,a,passed,success,8,9,10,1,2,0.5,3,4\n{tagged}12.8,1,CUTLASS,gemm,b,passed,success,8,9,10,1,2,0.25,3,4\n12.8,1,C,gemm\n12.8,1,CUTLASS,gemm,b,passed,success,8,9,10,1,2,0.5\n"
+        ));
+        assert_eq!(records(&found), [("a".into(), 5e5, "ok"), ("b".into(), 2.5e5, "ok")]);
+        assert_eq!(field(&found, 1, "Cuda").as_deref(), Some("12.8"));
+        assert_eq!(rejections(&found)[0].0, "wrong_columns");
     }
 }
