@@ -6,7 +6,7 @@
 //! determined the time of the node. `docs/path-rules.md` describes every rule.
 //!
 //! `model` holds the data structures, `facts` what the rules need to know about a trace, and
-//! `rules` one rule a file. The graph always covers the whole trace; a window only selects an end
+//! `rules` the rules. The graph always covers the whole trace; a window only selects an end
 //! in it. Dependencies that profilers do not record (locks, thread pools, hidden graph nodes) have
 //! no edge.
 

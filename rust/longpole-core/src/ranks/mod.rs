@@ -7,11 +7,11 @@
 //!
 //! | question | modules |
 //! |---|---|
-//! | reduced form of a rank | `reduction`, `completions`, `profile`, `scaling` |
-//! | calls matched across ranks | `calls`, `matching`, `keys`, `alignment` |
+//! | reduced form of a rank | `reduction`, `completions`, `profile` |
+//! | calls matched across ranks | `matching`, `alignment` |
 //! | disagreements between ranks | `disagreements` |
-//! | clock differences | `clocks`, `clock` |
-//! | time of every boundary node, and its cause | `solve`, `awaited`, `route` |
+//! | clock differences | `clocks` |
+//! | time of every boundary node, and its cause | `solve`, `route` |
 //! | waiting and transfer of each call | `transfers` |
 //! | serialization between processes | `packed` |
 

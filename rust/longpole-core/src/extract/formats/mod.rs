@@ -4,16 +4,15 @@
 //! reader that sees such lines. To add a format, add a file and an entry of [`FORMATS`].
 
 mod aitemplate;
+mod autotuning;
 mod blas;
 mod cutlass;
 mod google_benchmark;
-mod inductor;
 mod nccl;
 mod ncu;
 mod nvbench;
 mod rocprof;
 mod serving;
-mod triton;
 
 use super::format::Format;
 
@@ -30,8 +29,8 @@ pub const FORMATS: &[Format] = &[
     nvbench::FORMAT,
     rocprof::FORMAT,
     nccl::FORMAT,
-    inductor::FORMAT,
-    triton::FORMAT,
+    autotuning::INDUCTOR,
+    autotuning::TRITON,
     serving::FORMAT,
     serving::LATENCY_FORMAT,
     google_benchmark::FORMAT,

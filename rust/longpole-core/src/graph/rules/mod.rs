@@ -1,9 +1,8 @@
-//! The rules: why each node could not happen earlier. One file a rule; `docs/path-rules.md`
-//! describes them.
+//! The rules: why each node could not happen earlier. `docs/path-rules.md` describes them.
 //!
-//! `threads` and `autograd` explain the nodes of threads, `starts` the starts of GPU activities,
-//! `calls` the ends of calls that waited. A rule reads the facts and returns edges. It does not see
-//! the edges of other rules, with two exceptions: `autograd` needs the gaps of a thread, and the
+//! `threads` explains the nodes of threads, `starts` and `stream_waits` the starts of GPU activities,
+//! `calls` and `syncs` the ends of calls that waited. A rule reads the facts and returns edges. It does not see
+//! the edges of other rules, with two exceptions: autograd needs the gaps of a thread, and the
 //! rules after `starts` explain delays that order and launches leave open.
 
 mod calls;

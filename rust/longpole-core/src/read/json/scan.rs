@@ -6,8 +6,7 @@
 //! window ends too early, it returns [`Stop::NeedMore`], and the caller scans the element again
 //! from its start in a longer window. The result therefore does not depend on window boundaries.
 
-use super::digits::leading;
-use super::grammar::{is_in_word, is_non_finite, is_number, is_whitespace, special};
+use super::grammar::{is_in_word, is_non_finite, is_number, is_whitespace, leading, special};
 use crate::diagnostics::Code;
 use crate::strings::{MAX_TEXT_BYTES, spelling_faults};
 

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::export::{BLOCK, BYTES, CONTEXT, Export, GRAPH_NODE, GRID, REGISTERS, SHARED_MEMORY};
-use super::places::GlobalId;
+use super::export::{
+    BLOCK, BYTES, CONTEXT, Export, GRAPH_NODE, GRID, GlobalId, REGISTERS, SHARED_MEMORY,
+};
 use crate::diagnostics::Code;
 use crate::error::Result;
 use crate::ids::{EventId, StringId};

@@ -19,7 +19,6 @@ mod calls;
 mod device;
 mod export;
 mod header;
-mod places;
 mod ranges;
 
 use super::options::Options;
@@ -30,8 +29,7 @@ use crate::diagnostics::Code;
 use crate::error::Result;
 use crate::progress::Progress;
 use crate::tables::Tables;
-use export::{ARGUMENTS, Export};
-use places::Places;
+use export::{ARGUMENTS, Export, Places};
 
 /// The tables that are read as records.
 const TABLES: &[&str] = &[

@@ -21,7 +21,6 @@
 
 mod annotation;
 mod clocks;
-mod counters;
 pub(crate) mod fields;
 mod packet;
 mod sequence;

@@ -5,16 +5,15 @@
 use std::collections::{HashMap, HashSet};
 
 use super::clocks::Clocks;
-use super::counters::GpuCounters;
 use super::fields::{
     BOOT_TIME, COUNTER_SAMPLE, DURATION, FIRST_CLOCK_OF_SEQUENCE, INSTANT, KIND, NEEDS_STATE,
     OVERLAY_SEQUENCE, PATH_SEQUENCE, SLICE_BEGIN, SLICE_END, STATE_CLEARED, TRACE_SEQUENCE,
 };
 use super::packet::{Packet, TrackEvent};
-use super::sequence::Sequence;
+use super::sequence::{GpuCounters, Sequence};
 use super::stages::Stage;
 use super::tracks::{Standing, Tracks};
-use super::{annotation, counters, packet, stages};
+use super::{annotation, packet, sequence, stages};
 use crate::diagnostics::Code;
 use crate::ids::{EventId, LaneId, StringId};
 use crate::names::Names as _;
@@ -449,10 +448,10 @@ impl<'a> Slices<'a> {
         sequence: &Sequence,
         time_ns: i64,
     ) -> Option<()> {
-        let event = counters::of(bytes)?;
+        let event = sequence::of(bytes)?;
         let gpu = event.gpu.unwrap_or(0);
         if let Some(bytes) = event.described {
-            let described = GpuCounters::of(bytes, Some(gpu), &mut self.rows)?;
+            let described = sequence::GpuCounters::of(bytes, Some(gpu), &mut self.rows)?;
             self.gpu_counters.insert((number, gpu), described);
         }
         let counters = match event.counters_id {

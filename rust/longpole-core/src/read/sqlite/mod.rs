@@ -14,11 +14,9 @@ mod database;
 mod page;
 mod pages;
 mod reading;
-mod rows;
 mod scan;
 mod table;
 
 pub(super) use database::Database;
 pub(super) use reading::{Reading, Rows, Texts};
-pub(super) use rows::Row;
-pub(super) use table::Finder;
+pub(super) use table::{Finder, Row};

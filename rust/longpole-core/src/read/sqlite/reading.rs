@@ -3,9 +3,8 @@
 use std::ops::ControlFlow;
 
 use super::database::Database;
-use super::rows::Row;
 use super::scan::End;
-use super::table::Finder;
+use super::table::{Finder, Row};
 use crate::diagnostics::Code;
 use crate::error::Result;
 use crate::ids::StringId;

@@ -9,11 +9,11 @@ use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::table;
+use super::table::{Batch, Row};
+use crate::error::Result;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
-
-use super::rows::{Batch, Row};
-use crate::error::Result;
 
 /// The function that copies a row.
 const COPY: &str = "longpole_copy";
@@ -29,7 +29,7 @@ pub(super) struct Source {
 
 impl Source {
     pub(super) fn new(connection: Connection) -> rusqlite::Result<Self> {
-        let batch = Arc::new(Mutex::new(Batch::default()));
+        let batch = Arc::new(Mutex::new(table::Batch::default()));
         let copied = Arc::clone(&batch);
         // The schema of the file must not call it.
         let flags = FunctionFlags::SQLITE_DIRECTONLY;
