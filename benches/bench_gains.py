@@ -82,7 +82,7 @@ def _plain(seed: int, answer: Judged) -> Answer:
         truth=answer.truth,
         is_clear=answer.is_clear,
         is_right=answer.is_right,
-        inferred=verdict.doubt.inferred,
+        inferred=verdict.uncertainty.inferred,
     )
 
 

@@ -182,7 +182,7 @@ def test_a_timeline_starts_with_what_was_there_before_the_recording(tmp_path):
     recording = longpole.read_memory(written(tmp_path / "timeline.raw.json", rows))
     (row,) = longpole.memory(recording).devices.to_dicts()
     assert (row["start_bytes"], row["peak_bytes"], row["end_bytes"]) == (130, 180, 80)
-    later = longpole.memory(recording, longpole.Window("stretch", None, 6, 9, "for the test"))
+    later = longpole.memory(recording, longpole.Window("time_range", None, 6, 9, "for the test"))
     assert later.devices["start_bytes"].item() == 180
 
 

@@ -370,7 +370,7 @@ def test_an_answer_carries_its_question(trace, capsys):
     _, out = answer(capsys, "whatif", trace, "--scale", "kernel:long=0.5", "--json")
     data = json.loads(out)["data"]
     what = {"kind": "kernel", "matching": "long", "by": 0.5, "time_ns": None}
-    assert data["changes"] == [{"change": "scale", **what, "events": None, "stretches": None}]
+    assert data["changes"] == [{"change": "scale", **what, "events": None, "time_ranges": None}]
     assert data["share"] == pytest.approx(data["gain_ns"] / data["length_ns"])
     _, out = answer(capsys, "whatif", trace, "--scale", "kernel:long=0.5", "--format", "csv")
     header, row = out.splitlines()

@@ -338,7 +338,7 @@ def test_a_verdict_is_plain_data():
         "gaps",
         "steps",
         "window",
-        "doubt",
+        "uncertainty",
         "cause",
         "reason",
         "record",

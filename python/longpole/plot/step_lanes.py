@@ -112,7 +112,7 @@ def _steps(trace: Trace) -> _Steps | None:
 
 def _parts(trace: Trace, times_ns: Sequence[tuple[int, int]]) -> tuple[str, list[list[Part]]]:
     """Return what the device that is busiest in some windows did in each, and its name."""
-    windows = [Window("stretch", None, *times, "") for times in times_ns]
+    windows = [Window("time_range", None, *times, "") for times in times_ns]
     found = [{it.device: it for it in device_times(trace, window)} for window in windows]
     busy_ns: dict[int | None, int] = {}
     for devices in found:

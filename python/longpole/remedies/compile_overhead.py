@@ -36,7 +36,7 @@ def _find(facts: Facts) -> Iterator[Found]:
     n_each = max(round(facts.per_window(len(rows))), 1)
     mean_ns = round(facts.per_window(total_ns))
     yield Found(
-        careful=[Drop(stretches=[row.stretch for row in rows])],
+        careful=[Drop(time_ranges=[row.time_range for row in rows])],
         advice=(
             "Compile once for all shapes (`torch.compile(..., dynamic=True)`); "
             "`TORCH_LOGS=recompiles` says what changes"

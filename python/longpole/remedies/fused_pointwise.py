@@ -46,7 +46,7 @@ class _Row(NamedTuple):
 
 
 def _find(facts: Facts) -> Iterator[Found]:
-    steps = [step.stretch for step in facts.annotations("Optimizer.step#")]
+    steps = [step.time_range for step in facts.annotations("Optimizer.step#")]
     of_optimizer = {work.event for work in facts.launched_in(steps)}
     rows = [
         row
@@ -64,14 +64,14 @@ def _find(facts: Facts) -> Iterator[Found]:
             part.update(dict.fromkeys(events, 0.0))
             part[events[0]] = fused_ns
     launches = [facts.place(it.operator) for row in rows for it in row.operators[1:]]
-    stretches = [it.stretch for it in launches]
+    time_ranges = [it.time_range for it in launches]
     longest = max(rows, key=lambda row: row.duration_ns)
     n_kernels = round(facts.per_window(sum(len(row.operators) for row in rows)))
     names = [it.name.removeprefix("aten::") for it in longest.operators]
     dots = ", ..." if len(names) > 4 else ""  # noqa: PLR2004 - as many are read at a glance
     yield Found(
         careful=replaced(careful),
-        hopeful=[*replaced(hopeful), Drop(stretches=stretches)],
+        hopeful=[*replaced(hopeful), Drop(time_ranges=time_ranges)],
         advice="Fuse elementwise operators in a row (`torch.compile` of the function around them)",
         evidence=(
             f"{count(max(n_kernels, 1), 'kernel')} a {facts.parts['unit']} pass over the same "

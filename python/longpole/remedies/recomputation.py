@@ -13,7 +13,7 @@ from longpole.wording import count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import Stretch
+    from longpole.critical_path.changes import TimeRange
     from longpole.remedies.facts import Facts, OnThread
 
 __all__ = ["REMEDY"]
@@ -54,8 +54,8 @@ def _find(facts: Facts) -> Iterator[Found]:
     again = {node: rows for node, rows in of_node.items() if len(rows) >= _LEAST_IN_NODE}
     if not again:
         return
-    stretches = _repeated(facts, again)
-    works = facts.launched_in(stretches)
+    time_ranges = _repeated(facts, again)
+    works = facts.launched_in(time_ranges)
     kernels = [work for work in works if work.kind == "kernel"]
     if not kernels or not facts.is_worth(sum(work.duration_ns for work in kernels)):
         return
@@ -64,11 +64,11 @@ def _find(facts: Facts) -> Iterator[Found]:
     yield Found(
         careful=[
             Drop(kind="kernel", events=[work.event for work in kernels]),
-            Drop(stretches=stretches),
+            Drop(time_ranges=time_ranges),
         ],
         hopeful=[
             Drop(kind="kernel", events=[work.event for work in kernels]),
-            Drop(stretches=[*stretches, *_between_layers(facts, rows, again)]),
+            Drop(time_ranges=[*time_ranges, *_between_layers(facts, rows, again)]),
         ],
         advice="Keep the activations of some layers, without a checkpoint, if memory allows",
         evidence=(
@@ -80,25 +80,25 @@ def _find(facts: Facts) -> Iterator[Found]:
     )
 
 
-def _repeated(facts: Facts, again: dict[int, list[OnThread]]) -> list[Stretch]:
+def _repeated(facts: Facts, again: dict[int, list[OnThread]]) -> list[TimeRange]:
     """Return the time in which nodes run the forward pass again.
 
     A node first does that, and then, after Python has left the checkpoint, its own part of the
     backward pass, which begins with its next operator.
     """
-    stretches = []
+    time_ranges = []
     for node, rows in again.items():
         place = facts.place(node)
         last_ns = max(row.end_ns for row in rows)
         after = facts.names_in([(place.lane, last_ns, place.end_ns)])
         starts_ns = [facts.place(row.first).start_ns for row in after if row.kind == "operator"]
-        stretches.append((place.lane, place.start_ns, min(starts_ns, default=last_ns)))
-    return stretches
+        time_ranges.append((place.lane, place.start_ns, min(starts_ns, default=last_ns)))
+    return time_ranges
 
 
 def _between_layers(
     facts: Facts, rows: list[tuple[OnThread, int | None]], again: dict[int, list[OnThread]]
-) -> list[Stretch]:
+) -> list[TimeRange]:
     """Return the gaps of the forward pass, in which a checkpoint saves what it needs."""
     repeated = {_alike(facts, row) for found in again.values() for row in found}
     spans: dict[tuple[int, int], tuple[int, int]] = {}
@@ -108,7 +108,7 @@ def _between_layers(
             start_ns, end_ns = spans.get(place, (row.start_ns, row.end_ns))
             spans[place] = min(start_ns, row.start_ns), max(end_ns, row.end_ns)
     return [
-        gap.stretch
+        gap.time_range
         for gap in facts.gaps(_LEAST_GAP_NS)
         if (span := spans.get((gap.lane, gap.window)))
         and span[0] <= gap.start_ns

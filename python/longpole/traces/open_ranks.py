@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from longpole._core import ReducedRank
     from longpole.trace import Trace
     from longpole.traces.engines import Engine
-    from longpole.traces.reading import Change, Expanded, Reading, Stretch
+    from longpole.traces.reading import Change, Expanded, PathSection, Reading
 
 __all__ = ["OpenRanks"]
 
@@ -67,15 +67,15 @@ class OpenRanks:
             ]
         return self._run(self._reading.change, changes)
 
-    def expanded(self, stretches: Mapping[int, Stretch]) -> Mapping[int, Expanded]:
+    def expanded(self, sections: Mapping[int, PathSection]) -> Mapping[int, Expanded]:
         """Return the segments of the path in some ranks, by rank index."""
         if self._engine == "threads":
             return {
-                place: self._reading.expanded(self.trace(place), stretch)
-                for place, stretch in stretches.items()
+                place: self._reading.expanded(self.trace(place), section)
+                for place, section in sections.items()
             }
-        found = self._run(self._reading.expand, list(stretches.values()))
-        return dict(zip(stretches, found, strict=True))
+        found = self._run(self._reading.expand, list(sections.values()))
+        return dict(zip(sections, found, strict=True))
 
     def _run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         found = run(self._engine, work, items, workers=self._workers, timeout_s=self._timeout_s)

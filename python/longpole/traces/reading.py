@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Change",
     "Expanded",
+    "PathSection",
     "ReadRank",
     "Reading",
-    "Stretch",
     "TaskWait",
     "give_back_memory",
     "read_ranks",
@@ -60,8 +60,8 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """What to expand of a rank on the path: its stretches, and the names of some events."""
+class PathSection:
+    """What to expand of a rank on the path: its sections, and the names of some events."""
 
     path: str
     hops: Sequence[tuple[int | None, int]]
@@ -72,7 +72,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """The expanded stretches: per segment its stretch, common times and facts; names by event."""
+    """The expanded sections: per segment its section, common times and facts; names by event."""
 
     segments: pl.DataFrame
     names: dict[int, str | None]
@@ -121,9 +121,9 @@ class Reading:
         """Read a rank again and reduce it after changes."""
         return self.reduced(self.open(change.path), change)
 
-    def expand(self, stretch: Stretch) -> Expanded:
+    def expand(self, section: PathSection) -> Expanded:
         """Reopen a rank on the path and return its segments."""
-        return self.expanded(self.open(stretch.path), stretch)
+        return self.expanded(self.open(section.path), section)
 
     def reduced(self, trace: Trace, change: Change) -> ReducedRank:
         """Reduce a rank, as observed or after changes."""
@@ -136,12 +136,12 @@ class Reading:
             scalings=list(change.scalings),
         )
 
-    def expanded(self, trace: Trace, stretch: Stretch) -> Expanded:
-        """Return the segments of some stretches of the path, on the common clock."""
-        hops = list(stretch.hops)
-        segments = expand_hops(trace.core, hops, stretch.clock, data_load=self.data_load)
-        names = trace.core.event_names(list(stretch.events))
-        return Expanded(frame_of(segments), dict(zip(stretch.events, names, strict=True)))
+    def expanded(self, trace: Trace, section: PathSection) -> Expanded:
+        """Return the segments of some sections of the path, on the common clock."""
+        hops = list(section.hops)
+        segments = expand_hops(trace.core, hops, section.clock, data_load=self.data_load)
+        names = trace.core.event_names(list(section.events))
+        return Expanded(frame_of(segments), dict(zip(section.events, names, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from longpole.remedies.model import Effort, Form
 from longpole.remedies.parts import Cause, Fact, Side, Status
 from longpole.windows import Unit  # noqa: TC001 - the schema of the answer evaluates it
 
-__all__ = ["Bounds", "Doubt", "Findings", "Gap", "Remedy", "Span"]
+__all__ = ["Bounds", "Findings", "Gap", "Remedy", "Span", "Uncertainty"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class Uncertainty:
     """Warnings about a verdict, as fractions."""
 
     unknown: float
@@ -126,7 +126,7 @@ class Findings(Data):
     steps: tuple[int, ...]
     """The steps that the gains cover together."""
     window: Span
-    doubt: Doubt
+    uncertainty: Uncertainty
     cause: Cause | None
     """Why there is no verdict, if so."""
     reason: str

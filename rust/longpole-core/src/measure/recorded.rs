@@ -96,10 +96,10 @@ fn n_silent_threads(tables: &Tables) -> usize {
         let kind = events.kind(event);
         matches!(kind, EventKind::Operator | EventKind::Python | EventKind::Annotation)
     };
-    let told: BTreeSet<_> =
+    let with_activity: BTreeSet<_> =
         events.ids().filter(names_work).map(|event| events.lane(event)).collect();
     let launching: BTreeSet<_> = launching(tables).map(|event| events.lane(event)).collect();
-    if told.is_empty() { 0 } else { launching.difference(&told).count() }
+    if with_activity.is_empty() { 0 } else { launching.difference(&with_activity).count() }
 }
 
 /// Returns the time from the end of the recording to `time_ns`; 0 if the trace does not record its

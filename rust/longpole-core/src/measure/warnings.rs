@@ -152,10 +152,11 @@ fn by_category(
     for &(event, time_ns) in events {
         groups.entry(tables.events.category(event)).or_default().push((event, time_ns));
     }
-    let told = groups.into_iter().filter_map(|(category, events)| warning(code, category, &events));
-    let mut told: Vec<_> = told.collect();
-    told.sort_by_key(|warning| warning.first);
-    found.extend(told);
+    let warnings =
+        groups.into_iter().filter_map(|(category, events)| warning(code, category, &events));
+    let mut warnings: Vec<_> = warnings.collect();
+    warnings.sort_by_key(|warning| warning.first);
+    found.extend(warnings);
 }
 
 fn warning(

@@ -13,6 +13,6 @@ mod costs;
 mod pieces;
 mod solution;
 
-pub use costs::{Cost, Costs, Source, Untold, costs, usual_costs};
+pub use costs::{Cost, Costs, NotEstimated, Source, costs, usual_costs};
 pub use pieces::Class;
-pub use solution::{Lengths, Misfit, Solution, fitted, lag_bounds_ns, lengths, solution};
+pub use solution::{Lengths, Misfit, Solution, fitted, latency_bounds_ns, lengths, solution};

@@ -75,9 +75,9 @@ pub fn solution(
     factor: f64,
     progress: Progress<'_>,
 ) -> Result<Solution> {
-    let lags_ns = path::lags_ns(graph);
+    let latencies_ns = path::latencies_ns(graph);
     let costs_ns = costs_ns(graph, tables, nesting, costs, At::Usual);
-    let times_ns = times_ns(graph, &lags_ns, &costs_ns, factor, progress)?;
+    let times_ns = times_ns(graph, &latencies_ns, &costs_ns, factor, progress)?;
     let tables = moved_tables(graph, tables, &times_ns);
     let graph = graph.retimed(&tables);
     Ok(Solution { tables, graph })
@@ -97,10 +97,10 @@ pub fn lengths(
     (scope, factor): (&Scope, f64),
     progress: Progress<'_>,
 ) -> Result<Lengths> {
-    let lags_ns = path::lags_ns(graph);
+    let latencies_ns = path::latencies_ns(graph);
     let length_ns = |at, factor| {
         let costs_ns = costs_ns(graph, tables, nesting, costs, at);
-        let times_ns = times_ns(graph, &lags_ns, &costs_ns, factor, progress)?;
+        let times_ns = times_ns(graph, &latencies_ns, &costs_ns, factor, progress)?;
         Ok(usual_ns(graph, scope, &times_ns))
     };
     let recorded_ns = usual_ns(graph, scope, graph.nodes.times_ns());
@@ -129,10 +129,10 @@ pub fn fitted(
     (scope, step_ns): (&Scope, i64),
     progress: Progress<'_>,
 ) -> Result<std::result::Result<f64, Misfit>> {
-    let lags_ns = path::lags_ns(graph);
+    let latencies_ns = path::latencies_ns(graph);
     let costs_ns = costs_ns(graph, tables, nesting, costs, At::Usual);
     let length_ns = |factor: f64| {
-        let times_ns = times_ns(graph, &lags_ns, &costs_ns, factor, progress)?;
+        let times_ns = times_ns(graph, &latencies_ns, &costs_ns, factor, progress)?;
         Result::Ok(usual_ns(graph, scope, &times_ns))
     };
     let tolerance_ns = step_ns / 1000 * TOLERANCE_PER_MILLE;
@@ -248,7 +248,7 @@ impl Moments {
 /// Returns an error only if `progress` asks to stop.
 pub(super) fn times_ns(
     graph: &Graph,
-    lags_ns: &[i64],
+    latencies_ns: &[i64],
     costs_ns: &[i64],
     factor: f64,
     progress: Progress<'_>,
@@ -262,7 +262,7 @@ pub(super) fn times_ns(
         let reached_ns = |number: usize| {
             let edge: &Edge = &edges[number];
             times_ns[edge.source.row()].saturating_add(left_ns(
-                lags_ns[number],
+                latencies_ns[number],
                 costs_ns[number],
                 factor,
             ))
@@ -277,11 +277,11 @@ pub(super) fn times_ns(
 /// Returns the remaining part of an edge's time. It stays above zero if the edge took time, so that
 /// the order is kept.
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // of microseconds
-fn left_ns(lag_ns: i64, cost_ns: i64, factor: f64) -> i64 {
-    if cost_ns == 0 || lag_ns <= 1 {
-        return lag_ns;
+fn left_ns(latency_ns: i64, cost_ns: i64, factor: f64) -> i64 {
+    if cost_ns == 0 || latency_ns <= 1 {
+        return latency_ns;
     }
-    (lag_ns - (cost_ns as f64 * factor) as i64).max(1)
+    (latency_ns - (cost_ns as f64 * factor) as i64).max(1)
 }
 
 /// Returns the minimum latencies of the edges of a solution, for the largest and for the smallest
@@ -290,19 +290,19 @@ fn left_ns(lag_ns: i64, cost_ns: i64, factor: f64) -> i64 {
 /// `graph` and `tables` are those of the solution, `recorded` the tables of the trace, and `factor`
 /// that of the costs. No latency exceeds the recorded one.
 #[must_use]
-pub fn lag_bounds_ns(
+pub fn latency_bounds_ns(
     graph: &Graph,
     tables: &Tables,
     recorded: &Tables,
     nesting: &Nesting,
     (costs, factor): (&Costs, f64),
 ) -> [Vec<i64>; 2] {
-    let lags_ns = path::lags_ns(graph);
+    let latencies_ns = path::latencies_ns(graph);
     let usual_ns = costs_ns(graph, tables, nesting, costs, At::Usual);
     [At::Most, At::Least].map(|at| {
         let other_ns = costs_ns(graph, tables, nesting, costs, at);
         let bound_ns = |(number, edge): (usize, &Edge)| {
-            let latency_ns = lags_ns[number];
+            let latency_ns = latencies_ns[number];
             let more_ns = scaled(usual_ns[number] - other_ns[number], factor);
             if more_ns == 0 || latency_ns < 1 {
                 return latency_ns;

@@ -14,8 +14,8 @@ mod windows;
 
 pub(crate) use clip::moved;
 pub use remedies::{
-    Activity, Bounds, Busiest, Cause, DeviceWait, Doubt, Fact, FactIndex, Facts, Function, Gain,
-    Inquiry, Lengths, Loader, Named, OnThread, Side, Status, ThreadGap, UnexplainedGap, Usual,
+    Activity, Bounds, Busiest, Cause, DeviceWait, Fact, FactIndex, Facts, Function, Gain, Inquiry,
+    Lengths, Loader, Named, OnThread, Side, Status, ThreadGap, Uncertainty, UnexplainedGap, Usual,
     Verdict, verdict,
 };
 pub use schedule::{Schedule, longest, slack_ns};
@@ -25,7 +25,7 @@ pub use totals::{
 pub use walk::{Path, Segment, segment, walk};
 pub(crate) use what_if::REMOVED;
 pub use what_if::{
-    Change, Effect, Ratio, Stretch, WhatIf, changed_lags_ns, lags_ns, n_chosen, what_if,
+    Change, Effect, Ratio, TimeRange, WhatIf, changed_latencies_ns, latencies_ns, n_chosen, what_if,
 };
 pub use windows::{
     Choice, Marked, Moment, Opening, Reason, Scope, ServerIterations, ServerMark, Step, Steps,

@@ -111,7 +111,7 @@ pub struct Work {
 /// Work belongs to the step in which the host was when it began or, for a GPU activity, when it was
 /// launched. `steps` are the time ranges of the steps, in order. For a call that waits, only its
 /// own work counts, not its wait.
-pub fn work(graph: &Graph, lags_ns: &[i64], steps: &[(i64, i64)]) -> Vec<Work> {
+pub fn work(graph: &Graph, latencies_ns: &[i64], steps: &[(i64, i64)]) -> Vec<Work> {
     let step_at = |time_ns: i64| {
         let row = steps.partition_point(|step| step.0 <= time_ns).checked_sub(1)?;
         (time_ns < steps[row].1).then(|| row_in_column(row))
@@ -121,7 +121,7 @@ pub fn work(graph: &Graph, lags_ns: &[i64], steps: &[(i64, i64)]) -> Vec<Work> {
         let step = step_at(begun_ns(graph, edge))?;
         Some(Work { event, kind: edge.kind, step, work_ns })
     };
-    let edges = graph.edges.as_slice().iter().zip(lags_ns);
+    let edges = graph.edges.as_slice().iter().zip(latencies_ns);
     let mut rows: Vec<Work> = edges.filter(|(edge, _)| is_work(edge)).filter_map(row).collect();
     rows.sort_unstable();
     rows.dedup_by(|row, kept| {

@@ -35,7 +35,9 @@ pub use model::{
     Boundary, BoundaryKind, Call, Channel, Clock, Maybe, Member, Method, ROOT, Rank, Reduced, WHOLE,
 };
 pub use packed::{packed, unpacked};
-pub use profile::{NameTotal, Profile, Scaling, StepTotal, TimeClass, profile, scaled_lags_ns};
+pub use profile::{
+    NameTotal, Profile, Scaling, StepTotal, TimeClass, profile, scaled_latencies_ns,
+};
 pub use reduction::reduce;
 pub use route::{Hop, Leg, LegKind, expand, lateness, route};
 pub use solve::{Joint, Solution, solve};

@@ -298,12 +298,12 @@ impl<'a> Solver<'a> {
         let clock = self.joint.clocks[rank];
         let reduced = &self.joint.ranks[rank].reduced;
         let mut best = (i64::MIN, false, ROOT);
-        for (source, lag_ns) in reduced.reaching(local).chain(self.own_source(rank, local)) {
+        for (source, latency_ns) in reduced.reaching(local).chain(self.own_source(rank, local)) {
             let time_ns = match source {
-                ROOT => clock.common_ns(lag_ns) - earlier_ns[rank],
+                ROOT => clock.common_ns(latency_ns) - earlier_ns[rank],
                 source => {
                     let before_ns = self.found.times_ns[self.first[rank] + source as usize];
-                    before_ns.saturating_add(clock.scaled_ns(lag_ns))
+                    before_ns.saturating_add(clock.scaled_ns(latency_ns))
                 }
             };
             best = best.max((time_ns, source == reduced.nodes[local].bound_by, source));

@@ -306,8 +306,8 @@ algo={ Id=1, tileIdx=5 (16x128) splitK=3 reduc=2 swizzle=1 custom=0 } status 0 t
     #[test]
     fn an_algorithm_that_failed_is_no_result() {
         let found = extract(CUBLASLT, LOG, End::Whole);
-        let told: Vec<_> = records(&found).into_iter().map(|row| (row.1, row.2)).collect();
-        assert_eq!(told, [(31_744.0, "ok"), (0.0, "failed"), (500_000.0, "ok")]);
+        let times: Vec<_> = records(&found).into_iter().map(|row| (row.1, row.2)).collect();
+        assert_eq!(times, [(31_744.0, "ok"), (0.0, "failed"), (500_000.0, "ok")]);
         assert_eq!(found.records.workspace_bytes, [0, 1024, 1024]);
         assert_eq!(
             records(&found)[1].0,

@@ -45,7 +45,7 @@ pub(super) fn threads_of_devices(streams: &Streams<'_>) -> Vec<Vec<usize>> {
 
 /// The launches of each thread whose GPU activity is missing.
 #[derive(Default)]
-pub(in crate::graph) struct LostLaunches {
+pub(in crate::graph) struct MissingActivities {
     all: RowSet<Order>,
     /// All of them, in content order.
     calls: Vec<Order>,
@@ -53,7 +53,7 @@ pub(in crate::graph) struct LostLaunches {
     times_ns: Vec<Vec<i64>>,
 }
 
-impl LostLaunches {
+impl MissingActivities {
     pub(super) fn of(streams: &Streams<'_>, purposes: &Purposes, tables: &Tables) -> Self {
         let timeline = streams.timeline;
         let times_ns = vec![Vec::new(); streams.n_lanes()];

@@ -22,7 +22,7 @@ use crate::link::{AutogradPair, Launches, SyncRecord};
 use crate::tables::Tables;
 use crate::vocabulary::ApiRole;
 use graphs::Graphs;
-use launches::{LostLaunches, Purposes};
+use launches::{MissingActivities, Purposes};
 use serial::{Delays, Serial};
 
 /// The facts of one trace.
@@ -54,7 +54,7 @@ pub(super) struct Facts<'a> {
     /// Graph launches that return when their activities have ended.
     pub(super) holders: Vec<Order>,
     /// Launches whose activity is missing from the trace.
-    pub(super) lost_launches: LostLaunches,
+    pub(super) missing_activities: MissingActivities,
     /// Whether the trace contains calls that make a stream wait.
     pub(super) has_wait_calls: bool,
     /// For each device, the threads that launch to it.
@@ -94,7 +94,7 @@ impl<'a> Facts<'a> {
             paired: marks::of_works(&streams, &purposes, has_wait_calls),
             graphs: graphs::of_trace(&streams, &purposes, tables),
             holders: launches.holders().iter().filter_map(|&it| timeline.order(it)).collect(),
-            lost_launches: launches::LostLaunches::of(&streams, &purposes, tables),
+            missing_activities: launches::MissingActivities::of(&streams, &purposes, tables),
             recorded: waits::of_calls(&records, &streams, &purposes, tables),
             launching_threads: launches::threads_of_devices(&streams),
             serial: Serial::of(&streams, &delays),

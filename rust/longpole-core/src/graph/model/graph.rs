@@ -23,7 +23,7 @@ pub struct Graph {
     /// The nodes of each thread.
     pub(crate) thread_nodes: ThreadNodes,
     /// Launch calls whose activity is missing from the trace, in order.
-    pub(crate) lost_launches: Vec<Order>,
+    pub(crate) missing_activities: Vec<Order>,
     /// The edges into each node, the binding one first.
     pub edges: Edges,
     /// Edges that would lead back in time, removed from the graph.
@@ -82,9 +82,9 @@ counts! {
     /// Kernels of a multi-device collective that waited for another kernel of it.
     joint_collectives,
     /// Launches whose activity is missing from the trace.
-    lost_launches,
+    missing_activities,
     /// Graph nodes that are missing from a launch, although other launches of the graph have them.
-    lost_nodes,
+    missing_nodes,
     /// Calls that waited for something missing from the trace.
     unrecorded_waits,
     /// Gaps of threads that waited for a queue filled by another thread.
@@ -92,7 +92,7 @@ counts! {
     /// Runs of queries that polled for GPU activities.
     polling_loops,
     /// Pageable copies whose call is missing and that a thread waited for.
-    lost_copy_calls,
+    missing_copy_calls,
     /// Threads whose first event follows the main thread.
     thread_starts,
     /// Graph launches.
@@ -261,12 +261,12 @@ impl Graph {
         let edges = self.edges.as_slice().iter().map(renumbered).collect();
         let violations: Vec<_> = self.violations.iter().map(renumbered).collect();
         let cut: Vec<_> = self.cut.iter().map(renumbered).collect();
-        let mut lost_launches: Vec<_> =
-            self.lost_launches.iter().map(|order| order_of[order.row()]).collect();
-        lost_launches.sort_unstable();
+        let mut missing_activities: Vec<_> =
+            self.missing_activities.iter().map(|order| order_of[order.row()]).collect();
+        missing_activities.sort_unstable();
         let graph = Self::of((timeline, nodes, thread_nodes), edges, self.counts);
         Self {
-            lost_launches,
+            missing_activities,
             violations,
             cut,
             counts: self.counts,

@@ -12,7 +12,7 @@ use crate::vocabulary::ApiRole;
 pub(super) fn launch(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
     let timeline = facts.timeline;
     let start_ns = timeline.start_ns(work);
-    let is_late = start_ns - ready_ns > limits::LATE_AFTER_LOST_NS;
+    let is_late = start_ns - ready_ns > limits::LATE_AFTER_MISSING_NS;
     if !is_late || timeline.launcher(work).is_some() {
         return None;
     }
@@ -129,25 +129,29 @@ fn rename_binding(edge: &mut Edge, call: Order, least_ns: i64, facts: &Facts<'_>
 /// itself.
 fn suspects(facts: &Facts<'_>) -> RowMap<NodeId, (Order, i64)> {
     let mut suspects = RowMap::default();
-    let mut has_lost_last = vec![false; facts.streams.n_lanes()];
+    let mut is_last_missing = vec![false; facts.streams.n_lanes()];
     if facts.streams.all.is_empty() {
         return suspects;
     }
     for call in facts.calls() {
-        let has_lost_last = &mut has_lost_last[facts.timeline.lane(call)];
-        let is_lost = facts.lost_launches.contains(call);
+        let is_last_missing = &mut is_last_missing[facts.timeline.lane(call)];
+        let is_missing = facts.missing_activities.contains(call);
         let least_ns = match facts.purpose(call) {
             ApiRole::StreamSynchronize | ApiRole::EventSynchronize | ApiRole::DeviceSynchronize => {
-                Some(if *has_lost_last { limits::LOST_WAIT_NS } else { limits::UNRECORDED_WAIT_NS })
+                Some(if *is_last_missing {
+                    limits::MISSING_WAIT_NS
+                } else {
+                    limits::UNRECORDED_WAIT_NS
+                })
             }
-            ApiRole::Copy | ApiRole::BlockingCopy => is_lost.then_some(limits::LOST_WAIT_NS),
+            ApiRole::Copy | ApiRole::BlockingCopy => is_missing.then_some(limits::MISSING_WAIT_NS),
             _ => None,
         };
         if let Some(least_ns) = least_ns.filter(|&ns| facts.timeline.duration_ns(call) > ns) {
             suspects.insert(facts.nodes.end(call), (call, least_ns));
         }
-        if is_lost || !facts.streams.launched_by(call).is_empty() {
-            *has_lost_last = is_lost;
+        if is_missing || !facts.streams.launched_by(call).is_empty() {
+            *is_last_missing = is_missing;
         }
     }
     suspects
@@ -164,8 +168,8 @@ pub(super) fn rename_start(
     facts: &Facts<'_>,
 ) -> bool {
     let least_ns = match binding.role {
-        Role::StreamOrder => limits::LATE_AFTER_LOST_NS,
-        Role::Launch => limits::LATE_LAUNCH_AFTER_LOST_NS,
+        Role::StreamOrder => limits::LATE_AFTER_MISSING_NS,
+        Role::Launch => limits::LATE_LAUNCH_AFTER_MISSING_NS,
         _ => return false,
     };
     let Some(call) = facts.timeline.launcher(work).filter(|_| late_ns > least_ns) else {
@@ -173,7 +177,7 @@ pub(super) fn rename_start(
     };
     let after_ns = before.map_or(i64::MIN, |it| facts.timeline.submitted_ns(it));
     let between_ns = (after_ns, facts.timeline.start_ns(call));
-    let is_any = facts.lost_launches.is_any_in(facts.timeline.lane(call), between_ns);
+    let is_any = facts.missing_activities.is_any_in(facts.timeline.lane(call), between_ns);
     if is_any {
         let nodes = (binding.source, binding.target);
         *binding = Edge::new(nodes, (Kind::Unrecorded, Role::NoReason), Some(work), Evidence::None);
@@ -208,10 +212,10 @@ pub(super) fn edges(chains: &[Edge], facts: &Facts<'_>) -> Vec<Edge> {
 /// Returns the node at which the thread of a copy without a call continued, just after the copy.
 fn resumed(copy: Order, facts: &Facts<'_>) -> Option<(NodeId, Order)> {
     let timeline = facts.timeline;
-    let is_lost = timeline.kind(copy).is_device_work()
+    let is_missing = timeline.kind(copy).is_device_work()
         && facts.streams.kind_of(copy) == Kind::Copy
         && timeline.launcher(copy).is_none();
-    if !is_lost || !facts.tables.pageable_ends(timeline.event(copy)).contains(&true) {
+    if !is_missing || !facts.tables.pageable_ends(timeline.event(copy)).contains(&true) {
         return None;
     }
     let thread = timeline.lane(facts.streams.linked_before(copy)?);

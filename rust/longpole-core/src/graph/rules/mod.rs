@@ -1,9 +1,9 @@
 //! The rules: why each node could not happen earlier. `docs/path-rules.md` describes them.
 //!
-//! `threads` explains the nodes of threads, `starts` and `stream_waits` the starts of GPU activities,
-//! `calls` and `syncs` the ends of calls that waited. A rule reads the facts and returns edges. It does not see
-//! the edges of other rules, with two exceptions: autograd needs the gaps of a thread, and the
-//! rules after `starts` explain delays that order and launches leave open.
+//! `threads` explains the nodes of threads, `starts` and `stream_waits` the starts of activities,
+//! `calls` and `syncs` the ends of calls that waited. A rule reads the facts and returns edges. It
+//! does not see the edges of other rules, with two exceptions: autograd needs the gaps of a thread,
+//! and the rules after `starts` explain delays that order and launches leave open.
 
 mod calls;
 mod clocks;
@@ -36,9 +36,9 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
     let queues = queues::edges(&edges, &explained, facts);
     let polls = polling::polls(facts);
     let polled = polling::apply(&polls, &mut edges, facts);
-    let lost_copies = missing_records::edges(&edges, facts);
-    let found = (queues.len() as u64, polled.len() as u64, lost_copies.len() as u64);
-    let handovers = [handovers, queues, polled, lost_copies].concat();
+    let missing_copies = missing_records::edges(&edges, facts);
+    let found = (queues.len() as u64, polled.len() as u64, missing_copies.len() as u64);
+    let handovers = [handovers, queues, polled, missing_copies].concat();
     starts::edges(facts, &mut edges, progress)?;
     missing_records::name_by_thread(&mut edges, n_chains, facts);
     calls::edges(facts, &mut edges, progress)?;
@@ -62,12 +62,12 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
         unknown_sync: facts.recorded.unknown,
         sync_without_call: facts.recorded.without_call,
         joint_collectives,
-        lost_launches: facts.lost_launches.len() as u64,
-        lost_nodes: facts.graphs.n_lost_nodes,
+        missing_activities: facts.missing_activities.len() as u64,
+        missing_nodes: facts.graphs.n_missing_nodes,
         unrecorded_waits: unrecorded,
         queue_waits: found.0,
         polling_loops: found.1,
-        lost_copy_calls: found.2,
+        missing_copy_calls: found.2,
         thread_starts: n_first_events,
         graph_launches: facts.graphs.n_launches,
         sibling_devices: facts.streams.n_siblings(),

@@ -75,7 +75,7 @@ fn explain(
     let ready_ns = edges[binding].finished_ns(nodes.times_ns());
     let (running, before) = (neighbours.running, neighbours.last_finished());
     edges.extend(stream_waits::latent_edges(work, ready_ns, facts));
-    if let Some(lost) = graphs::behind_lost(work, ready_ns, facts) {
+    if let Some(lost) = graphs::after_missing(work, ready_ns, facts) {
         edges.push(lost);
     } else if let Some(reason) = reason(work, running, ready_ns, facts) {
         edges.push(reason);

@@ -6,7 +6,7 @@ use crate::tables::EventKind;
 
 /// A hypothetical change to a program.
 ///
-/// With `events` or `stretches`, it is limited to their time.
+/// With `events` or `time_ranges`, it is limited to their time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// The effect on the time of what is selected.
@@ -21,12 +21,12 @@ pub struct Change {
     /// Only these events: the time inside them, or their waits.
     pub events: Option<Vec<EventId>>,
     /// Only what a thread did during these time ranges.
-    pub stretches: Option<Vec<Stretch>>,
+    pub time_ranges: Option<Vec<TimeRange>>,
 }
 
 /// A time range of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Stretch {
+pub struct TimeRange {
     /// The row of the thread in the lane table.
     pub lane: usize,
     /// Start time.
@@ -60,7 +60,7 @@ impl Change {
             event_kind: None,
             matching: None,
             events: None,
-            stretches: None,
+            time_ranges: None,
         }
     }
 
@@ -72,14 +72,14 @@ impl Change {
             event_kind: None,
             matching: None,
             events: Some(events),
-            stretches: None,
+            time_ranges: None,
         }
     }
 
     /// Whether the change selects by kind only.
     pub(in crate::path) fn is_plain(&self) -> bool {
         let has_effect_of_kinds = matches!(self.effect, Effect::Scale(_) | Effect::RemoveWait);
-        let is_of_all = self.events.is_none() && self.stretches.is_none();
+        let is_of_all = self.events.is_none() && self.time_ranges.is_none();
         has_effect_of_kinds && is_of_all && self.matching.is_none() && self.event_kind.is_none()
     }
 }

@@ -22,7 +22,7 @@ named! {
         /// Annotations.
         Annotation "annotation",
         /// Time ranges.
-        Stretch "stretch",
+        TimeRange "time_range",
         /// The whole trace.
         Trace "trace",
     }
@@ -148,7 +148,7 @@ pub fn scope(
             let found = steps(tables, launches, step_name)?;
             let run = completed_between(&found, *start_ns, *end_ns);
             if run.is_empty() {
-                return asked(Unit::Stretch, None);
+                return asked(Unit::TimeRange, None);
             }
             let reason =
                 format!("the steps that were completed between {start_ns} and {end_ns} ns");

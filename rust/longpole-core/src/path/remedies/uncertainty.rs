@@ -1,7 +1,7 @@
 //! Conditions that make a verdict unreliable or inconclusive.
 
 use super::host_waits::time_in_windows_ns;
-use super::open::Open;
+use super::missing_records::MissingRecords;
 use super::question::Question;
 use super::unexplained_gaps::UnexplainedGap;
 use crate::graph::{Evidence, Kind};
@@ -65,7 +65,7 @@ impl Cause {
 
 /// Reliability figures of a verdict, as shares.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Doubt {
+pub struct Uncertainty {
     /// Of the path: unexplained.
     pub unknown: f64,
     /// Of the path: gaps between graph nodes, which may hide activities of the replay.
@@ -88,11 +88,11 @@ pub struct Doubt {
     pub cause: Option<Cause>,
 }
 
-impl Doubt {
+impl Uncertainty {
     pub(super) fn of(
         question: &Question<'_>,
         launches: &Launches,
-        open: &Open,
+        open: &MissingRecords,
         everything: f64,
     ) -> Self {
         let segments = || question.paths.iter().flat_map(|path| &path.segments);
@@ -108,7 +108,7 @@ impl Doubt {
         let on_host = |kind| {
             matches!(kind, Kind::Operator | Kind::Runtime | Kind::HostGap | Kind::DataLoading)
         };
-        let mut doubt = Self {
+        let mut uncertainty = Self {
             unknown: share(&is_unknown),
             graph_gaps: share(&|segment| segment.kind == Kind::GraphGap),
             floor: 1.0 - everything,
@@ -127,8 +127,8 @@ impl Doubt {
             },
             cause: None,
         };
-        doubt.cause = doubt.cause(question);
-        doubt
+        uncertainty.cause = uncertainty.cause(question);
+        uncertainty
     }
 
     /// Returns the same figures for the time outside unexplained gaps, where `everything` was
@@ -144,7 +144,7 @@ impl Doubt {
         let gaps_ns: i64 = unexplained_gaps.iter().map(|gap| gap.duration_ns).sum();
         let rest = (whole_ns - gaps_ns).max(1) as f64 / whole_ns.max(1) as f64;
         let gap = gaps_ns as f64 / whole_ns.max(1) as f64;
-        let mut doubt = Self {
+        let mut uncertainty = Self {
             unknown: ((self.unknown - gap) / rest).max(0.0),
             floor: 1.0 - everything,
             graph_gaps: self.graph_gaps / rest,
@@ -152,8 +152,8 @@ impl Doubt {
             polling: self.polling / rest,
             ..self
         };
-        doubt.cause = doubt.cause(question);
-        doubt
+        uncertainty.cause = uncertainty.cause(question);
+        uncertainty
     }
 
     /// Whether launches are missing and most host time has no name. This happens in sampled traces,

@@ -12,23 +12,23 @@ use crate::vocabulary::{ApiRole, is_collective_range};
 
 /// Maximum number of launches without an activity examined between two others. Activities on many
 /// streams share the launches before them, so that examining all of them would take quadratic time.
-const MOST_LOST: usize = 64;
+const MOST_MISSING: usize = 64;
 
 /// Launches without an activity, and missing calls, by thread.
-pub(super) struct Lost {
+pub(super) struct MissingActivities {
     of_thread: Vec<Vec<(NodeId, Causes)>>,
     times_ns: Vec<Vec<i64>>,
     /// The device causes that occur in this trace.
     pub(super) of_device: Causes,
 }
 
-impl Lost {
+impl MissingActivities {
     pub(super) fn of(question: &Question<'_>, missing_calls: &[MissingCalls]) -> Self {
         let graph = question.graph;
         let ranges = CollectiveRanges::of(question);
         let of_device = ranges.of_device(question);
         let mut all: Vec<_> = graph
-            .lost_launches
+            .missing_activities
             .iter()
             .map(|&call| {
                 let may = ranges.of_launch(call, of_device, question).with(Causes::STREAM_WAITS);
@@ -44,14 +44,14 @@ impl Lost {
             )
         }));
         all.sort_unstable_by_key(|&(thread, node, _)| (thread, node));
-        let mut lost = Self { of_thread: Vec::new(), times_ns: Vec::new(), of_device };
+        let mut missing = Self { of_thread: Vec::new(), times_ns: Vec::new(), of_device };
         for (thread, node, may) in all {
-            lost.of_thread.resize(lost.of_thread.len().max(thread + 1), Vec::new());
-            lost.times_ns.resize(lost.of_thread.len(), Vec::new());
-            lost.of_thread[thread].push((node, may));
-            lost.times_ns[thread].push(graph.nodes.time_ns(node));
+            missing.of_thread.resize(missing.of_thread.len().max(thread + 1), Vec::new());
+            missing.times_ns.resize(missing.of_thread.len(), Vec::new());
+            missing.of_thread[thread].push((node, may));
+            missing.times_ns[thread].push(graph.nodes.time_ns(node));
         }
-        lost
+        missing
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -81,7 +81,7 @@ impl Lost {
         let first = times_ns.partition_point(|&ns| ns <= after_ns);
         let behind = times_ns.partition_point(|&ns| ns < until_ns);
         let (call, may) = *self.of_thread[thread].get(first..behind)?.first()?;
-        let others = self.of_thread[thread][first..behind].iter().take(MOST_LOST);
+        let others = self.of_thread[thread][first..behind].iter().take(MOST_MISSING);
         Some((call, others.fold(may, |may, other| may.with(other.1))))
     }
 

@@ -7,7 +7,7 @@
 
 use super::causes::Causes;
 use super::host_waits::host_waits;
-use super::lost::Lost;
+use super::missing_activities::MissingActivities;
 use super::missing_calls::{MissingCalls, missing_calls};
 use super::question::Question;
 use super::unexplained_gaps::UnexplainedGap;
@@ -47,14 +47,14 @@ pub(super) struct Bound {
 
 /// Everything that is missing in the windows.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Open {
+pub(super) struct MissingRecords {
     pub(super) gaps: Vec<Gap>,
     /// Sorted by target.
     pub(super) bounds: Vec<Bound>,
     /// Number of activities in the windows whose launch is missing.
     pub(super) n_unlinked: usize,
     /// Whether launches of the trace lack their activity.
-    pub(super) has_lost_work: bool,
+    pub(super) has_missing_activities: bool,
     /// The start of the first window, if a record before it is missing: it may have delayed the
     /// start, which then stays fixed under any change.
     pub(super) held_ns: Option<i64>,
@@ -65,7 +65,7 @@ pub(super) struct Open {
 /// The reciprocal of the share of the windows below which gaps are ignored.
 const NEGLIGIBLE: i64 = 200;
 
-impl Open {
+impl MissingRecords {
     pub(super) fn of(question: &Question<'_>) -> Self {
         let (graph, windows) = (question.graph, &question.scope.windows);
         let (Some(first), Some(last)) = (windows.first(), windows.last()) else {
@@ -78,18 +78,21 @@ impl Open {
         }
         let within = (first.start_ns, last.end_ns);
         let launchers = Launchers::of(graph);
-        let lost_work = Lost::of(question, &missing_calls);
+        let missing_activities = MissingActivities::of(question, &missing_calls);
         let mut open = Self { host_waits, ..Self::default() };
-        let gaps_ns = open.add_gaps(graph, &lost_work, within) + open.add_host_waits(graph, within);
-        open.add_missing_calls((&missing_calls, lost_work.of_device), graph, within);
-        open.add_lost_work(question, &lost_work, within);
+        let gaps_ns =
+            open.add_gaps(graph, &missing_activities, within) + open.add_host_waits(graph, within);
+        open.add_missing_calls((&missing_calls, missing_activities.of_device), graph, within);
+        open.add_missing_activities(question, &missing_activities, within);
         open.n_unlinked = open.add_late_launches(graph, &launchers, within);
-        open.has_lost_work = !graph.lost_launches.is_empty() || !missing_calls.is_empty();
-        let is_all_recorded = open.n_unlinked == 0 && !open.has_lost_work;
+        open.has_missing_activities =
+            !graph.missing_activities.is_empty() || !missing_calls.is_empty();
+        let is_all_recorded = open.n_unlinked == 0 && !open.has_missing_activities;
         if is_all_recorded && gaps_ns < (within.1 - within.0) / NEGLIGIBLE {
             return Self::default();
         }
-        let is_held = first.fixed_start_ns().is_none() && lost_work.is_any_before(first.start_ns);
+        let is_held =
+            first.fixed_start_ns().is_none() && missing_activities.is_any_before(first.start_ns);
         open.held_ns = is_held.then_some(first.start_ns);
         open.bounds.retain(|bound| bound.source < bound.target);
         open.bounds.sort_by_key(|bound| bound.target);
@@ -102,9 +105,14 @@ impl Open {
     }
 
     /// Adds the gaps of the windows. Returns their time.
-    fn add_gaps(&mut self, graph: &Graph, lost: &Lost, (start_ns, end_ns): (i64, i64)) -> i64 {
+    fn add_gaps(
+        &mut self,
+        graph: &Graph,
+        missing: &MissingActivities,
+        (start_ns, end_ns): (i64, i64),
+    ) -> i64 {
         let edges = graph.edges.as_slice();
-        let of_lost = lost.all().with(Causes::KERNELS);
+        let of_missing = missing.all().with(Causes::KERNELS);
         let last_works = LastWorks::of(graph);
         let mut time_ns = 0;
         for (number, edge) in edges.iter().enumerate() {
@@ -113,10 +121,10 @@ impl Open {
                 continue;
             }
             time_ns += edge.gap_ns(&graph.nodes).max(0);
-            let of_edge = if edge.kind == Kind::Unrecorded && edge.role != Role::LostNode {
-                of_lost
+            let of_edge = if edge.kind == Kind::Unrecorded && edge.role != Role::MissingNode {
+                of_missing
             } else {
-                lost.of_device
+                missing.of_device
             };
             let (may, must) = causes(edge, graph, of_edge);
             self.gaps.push(Gap { edge: row_in_column(number), may, must });
@@ -196,14 +204,14 @@ impl Open {
     /// Adds what missing activities of launches may have delayed: the next activity on each stream,
     /// and the next synchronization call of the thread. A missing activity may have kept the device
     /// busy until then, from its launch or from the last activity before.
-    fn add_lost_work(
+    fn add_missing_activities(
         &mut self,
         question: &Question<'_>,
-        lost: &Lost,
+        missing: &MissingActivities,
         (start_ns, end_ns): (i64, i64),
     ) {
         let graph = question.graph;
-        if lost.is_empty() {
+        if missing.is_empty() {
             return;
         }
         let (timeline, nodes) = (&graph.timeline, &graph.nodes);
@@ -217,24 +225,29 @@ impl Open {
             let before = before_node(target, graph);
             let after_ns = before.map_or(i64::MIN, |it| timeline.submitted_ns(nodes.event(it)));
             let Some((first, may)) =
-                lost.between(timeline.lane(call), after_ns, timeline.start_ns(call))
+                missing.between(timeline.lane(call), after_ns, timeline.start_ns(call))
             else {
                 continue;
             };
-            self.add_lost((first, may), before, target, graph);
+            self.add_missing((first, may), before, target, graph);
         }
-        for call in lost.waits(question) {
+        for call in missing.waits(question) {
             let target = nodes.end(call.0);
             if is_within(target) {
                 let before = last_works.by(target);
-                self.add_lost((call.1, call.2.with(Causes::BLOCKING_CALLS)), before, target, graph);
+                self.add_missing(
+                    (call.1, call.2.with(Causes::BLOCKING_CALLS)),
+                    before,
+                    target,
+                    graph,
+                );
             }
         }
     }
 
     /// Marks the edge that binds a node as possibly caused by a missing activity, and keeps the
     /// node after that activity.
-    fn add_lost(
+    fn add_missing(
         &mut self,
         (first, may): (NodeId, Causes),
         before: Option<NodeId>,
@@ -295,7 +308,7 @@ impl Open {
     }
 }
 
-impl Open {
+impl MissingRecords {
     /// Keeps an activity at its place unless host work is removed: if no call is recorded at all,
     /// the host may have taken all the time until then, regardless of the device.
     fn add_unseen_host(&mut self, target: NodeId, graph: &Graph) {
@@ -331,7 +344,7 @@ impl Open {
 /// search is skipped.
 fn is_any_missing(graph: &Graph) -> bool {
     graph.counts.unlinked_work > 0
-        || !graph.lost_launches.is_empty()
+        || !graph.missing_activities.is_empty()
         || graph.edges.as_slice().iter().any(is_gap)
 }
 

@@ -1,4 +1,4 @@
-"""Changes of stretches of a thread, and times that are replaced or inserted."""
+"""Changes of time ranges of a thread, and times that are replaced or inserted."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def path() -> longpole.CriticalPath:
     return builder.read().critical_path()
 
 
-def test_a_stretch_of_a_thread_can_go_without_what_is_around_it(path):
+def test_a_time_range_of_a_thread_can_go_without_what_is_around_it(path):
     gap = (0, 10_000, 50_000)
-    assert path.what_if(Drop(stretches=[gap])).gain_ns == 40_000
-    assert path.what_if(Scale(by=0.25, stretches=[gap])).gain_ns == 30_000
-    assert path.n_chosen(Drop(stretches=[(0, 11_000, 49_000)])) == [0]
+    assert path.what_if(Drop(time_ranges=[gap])).gain_ns == 40_000
+    assert path.what_if(Scale(by=0.25, time_ranges=[gap])).gain_ns == 30_000
+    assert path.n_chosen(Drop(time_ranges=[(0, 11_000, 49_000)])) == [0]
 
 
 def test_any_factor_is_exact_to_the_nanosecond(path):
@@ -37,9 +37,9 @@ def test_an_activity_takes_the_time_that_replaces_its_own(path):
     assert path.what_if([Replace(time_ns=30_000, events=kernel), cost]).gain_ns == 65_000
 
 
-def test_a_wait_within_a_stretch_can_go(path):
-    assert path.what_if(RemoveWait(stretches=[(0, 60_000, 165_000)])).gain_ns > 0
-    assert path.n_chosen(RemoveWait(stretches=[(0, 0, 60_000)])) == [0]
+def test_a_wait_within_a_time_range_can_go(path):
+    assert path.what_if(RemoveWait(time_ranges=[(0, 60_000, 165_000)])).gain_ns > 0
+    assert path.n_chosen(RemoveWait(time_ranges=[(0, 0, 60_000)])) == [0]
 
 
 def test_a_time_below_nothing_is_refused():
