@@ -7,7 +7,7 @@ Examples
 >>> found.ranks[0].operators  # doctest: +SKIP
 """
 
-from importlib import import_module
+from longpole.public_names import imported_on_use
 
 _MODULES = {
     name: module
@@ -36,10 +36,4 @@ _MODULES = {
 __all__ = list(_MODULES)
 
 
-def __getattr__(name: str) -> object:
-    if name not in _MODULES:
-        message = f"module 'longpole.mindspore' has no attribute {name!r}"
-        raise AttributeError(message)
-    found = getattr(import_module(f"longpole.mindspore.{_MODULES[name]}"), name)
-    globals()[name] = found
-    return found
+__getattr__, __dir__ = imported_on_use(__name__, _MODULES)
