@@ -130,7 +130,6 @@ def test_few_modules_know_the_core():
         "traces/flight_recorder.py",
         "traces/late_ranks.py",
         "traces/merge.py",
-        "traces/open_ranks.py",
         "traces/path.py",
         "traces/reading.py",
         "traces/trace_set.py",

@@ -17,8 +17,7 @@ import pytest
 from longpole.cli import program
 from longpole.cli.answer import exit_codes, live
 from longpole.report.blocks import Column, Table
-from longpole.report.terminal import Terminal
-from longpole.report.text import text
+from longpole.report.text import Terminal, text
 from longpole.testing import TraceBuilder
 from longpole.wording import escape
 

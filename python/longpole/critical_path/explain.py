@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from longpole.report.blocks import Bar, Chart, Column, Notes, Sentence, Table, Value, tabulated
-from longpole.report.colors import color_of
+from longpole.report.blocks import (
+    Bar,
+    Chart,
+    Column,
+    Notes,
+    Sentence,
+    Table,
+    Value,
+    color_of,
+    tabulated,
+)
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:

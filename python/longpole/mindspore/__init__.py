@@ -12,12 +12,11 @@ from longpole.public_names import imported_on_use
 _MODULES = {
     name: module
     for module, names in {
-        "errors": ("ProfileError", "RankError"),
-        "findings": ("FileFinding",),
+        "findings": ("FileFinding", "ProfileError", "RankError"),
         "host_info": ("HostInfo", "read_host_info"),
         "offline": ("Analysis", "offline_analyse"),
         "operators": ("OpAnalysis", "OpRow", "op_analyse"),
-        "option_findings": (
+        "option_table": (
             "OptionFinding",
             "OptionStateError",
             "OptionTypeError",

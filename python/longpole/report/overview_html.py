@@ -10,7 +10,7 @@ from longpole.wording import share
 
 if TYPE_CHECKING:
     from longpole.report.blocks import Bar
-    from longpole.report.events import EventLinks
+    from longpole.report.lanes import EventLinks
     from longpole.report.overview import Interval, Tile
 
 __all__ = ["overview_html"]

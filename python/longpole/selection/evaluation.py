@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import polars as pl
 
 from longpole._core import check_pattern
-from longpole.selection.tokens import ConditionError, quoted
+from longpole.selection.grammar import ConditionError, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

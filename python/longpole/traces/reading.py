@@ -9,6 +9,8 @@ from __future__ import annotations
 import copyreg
 import ctypes
 import sys
+import threading
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +20,7 @@ from longpole._core import (
     reduce_rank,
     unpack_rank,
 )
-from longpole.errors import TraceError, WindowError
+from longpole.errors import RanksError, TraceError, WindowError
 from longpole.frames import frame_of
 from longpole.read import read_trace
 from longpole.traces.engines import Lost, run
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Change",
     "Expanded",
+    "OpenRanks",
     "PathSection",
     "ReadRank",
     "Reading",
@@ -43,6 +46,7 @@ __all__ = [
     "give_back_memory",
     "read_ranks",
 ]
+
 
 _Parts = tuple[Any, ...]
 TaskWait = tuple[int, int, int, int | None, int | None]
@@ -201,3 +205,71 @@ def _unpacked(packed: bytes) -> ReducedRank:
 
 
 copyreg.pickle(ReducedRank, lambda rank: (_unpacked, (rank.pack(),)))
+
+
+# Reopens reduced ranks, to list the path through them and to solve them after changes.
+
+
+class OpenRanks:
+    """The files of the ranks, reopened in the workers of the engine.
+
+    With threads, the most recent traces are kept, as many as there are workers.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[str],
+        reading: Reading,
+        *,
+        engine: Engine,
+        workers: int,
+        timeout_s: float,
+        kept: Mapping[str, Trace],
+    ) -> None:
+        self.files = files
+        self._reading = reading
+        self._engine: Engine = engine
+        self._workers = workers
+        self._timeout_s = timeout_s
+        self._places = {path: place for place, path in enumerate(files)}
+        self._open = OrderedDict((self._places[path], trace) for path, trace in kept.items())
+        self._lock = threading.Lock()
+
+    def trace(self, place: int) -> Trace:
+        """Read a rank into this process."""
+        with self._lock:
+            found = self._open.pop(place, None)
+            if found is None:
+                while len(self._open) >= self._workers:
+                    self._open.popitem(last=False)
+                    give_back_memory()
+                found = self._reading.open(self.files[place])
+            self._open[place] = found
+            return found
+
+    def reduced(self, changes: Sequence[Change]) -> list[ReducedRank]:
+        """Reduce ranks again, after changes."""
+        if self._engine == "threads":
+            return [
+                self._reading.reduced(self.trace(self._places[change.path]), change)
+                for change in changes
+            ]
+        return self._run(self._reading.change, changes)
+
+    def expanded(self, sections: Mapping[int, PathSection]) -> Mapping[int, Expanded]:
+        """Return the segments of the path in some ranks, by rank index."""
+        if self._engine == "threads":
+            return {
+                place: self._reading.expanded(self.trace(place), section)
+                for place, section in sections.items()
+            }
+        found = self._run(self._reading.expand, list(sections.values()))
+        return dict(zip(sections, found, strict=True))
+
+    def _run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        found = run(self._engine, work, items, workers=self._workers, timeout_s=self._timeout_s)
+        for item, result in zip(items, found, strict=True):
+            if isinstance(result, Lost):
+                message = f"{item.path} cannot be read again: {result.reason}"
+                raise RanksError(message)
+        return found

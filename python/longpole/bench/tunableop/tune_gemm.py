@@ -11,9 +11,9 @@ from longpole.bench.reference import as_array
 from longpole.bench.time.clocks import CpuClock
 from longpole.bench.time.targets import rotating
 from longpole.bench.tunableop.edit import DEFAULT
+from longpole.bench.tunableop.inputs import Gemm
 from longpole.bench.tunableop.merge import render_results
 from longpole.bench.tunableop.records import FAMILIES, TunableFile, in_order
-from longpole.bench.tunableop.signature import Gemm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.critical_path.explain import kinds_chart
-from longpole.plot.device_parts import device_parts
-from longpole.plot.step_lanes import step_columns
-from longpole.report.blocks import Bar, Notes, Sentence
-from longpole.report.colors import color_of
+from longpole.plot.step_lanes import device_parts, step_columns
+from longpole.report.blocks import Bar, Notes, Sentence, color_of
 from longpole.report.overview import Interval, Intervals, Stack, Tile, Tiles
 from longpole.report.sections import Section
 from longpole.wording import count, duration, number, share, short_name
