@@ -8,8 +8,9 @@ import pytest
 
 from longpole import read_trace
 from longpole.testing import TraceBuilder
+from oracles.planted_costs import found
 from oracles.simulator import simulate
-from oracles.simulator.overhead import PlantedCosts, with_overhead
+from oracles.simulator.losses import PlantedCosts, with_overhead
 from oracles.simulator.program import Busy, Launch, Program, Stream, Work, annotation, operator
 from real_traces import SHARED
 
@@ -165,3 +166,17 @@ def test_steps_measured_longer_than_recorded_are_said_beyond_5_percent(factor, i
     assert (cost["reason"] is not None) == is_said
     if is_said:
         assert "the speed of the program changed during the run" in cost["reason"]
+
+
+# Costs of recording that were planted in programs of many shapes are found.
+
+
+SEEDS = 6
+
+
+def test_planted_costs_are_found_and_the_step_lies_in_its_interval(tmp_path):
+    rows = [found(seed, tmp_path) for seed in range(SEEDS)]
+    for event_class in ("outer_operator", "nested_operator", "launch", "annotation"):
+        assert all(row.is_found(event_class) for row in rows), event_class
+    assert all(row.is_bounded("python_function") for row in rows)
+    assert sum(row.is_inside for row in rows) >= 0.8 * SEEDS

@@ -6,7 +6,6 @@ import json
 
 import jsonschema
 import pytest
-from et_pairs import FOLDER, needs_pairs
 from et_schema import decode
 from simulated_pairs import execution_trace_of
 
@@ -14,6 +13,7 @@ from longpole import chakra
 from longpole.cli import program
 from longpole.errors import PairError
 from longpole.testing import TraceBuilder
+from real_traces import FOLDER, needs_pairs
 
 RANKS = (0, 1)
 KERNEL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"

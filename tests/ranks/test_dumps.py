@@ -7,12 +7,12 @@ import json
 import pickle
 
 import pytest
-from rank_cases import rank_cases
 
 import longpole
 from longpole import dumps, read_dumps
 from longpole.cli import program
 from longpole.testing import TraceBuilder
+from real_traces import rank_cases
 
 ALL = "[0, 1, 2]"
 

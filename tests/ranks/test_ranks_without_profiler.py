@@ -8,7 +8,7 @@ import pytest
 
 from longpole import ranks, read_traces
 from longpole.cli import program
-from oracles.simulator.ranks_kineto import write_ranks
+from oracles.simulator.ranks import write_ranks
 from oracles.simulator.ranks_programs import random_ranks
 
 

@@ -23,11 +23,9 @@ from longpole.convert.normalised import normalise
 from longpole.convert.perfetto import write_perfetto
 from longpole.convert.repaired import repair
 from oracles.simulator import simulate
-from oracles.simulator.perfetto import perfetto
-from oracles.simulator.ranks_kineto import write_ranks
+from oracles.simulator.perfetto import message, number, perfetto, text, torch_perfetto
+from oracles.simulator.ranks import write_ranks
 from oracles.simulator.ranks_programs import random_ranks
-from oracles.simulator.torch_perfetto import torch_perfetto
-from oracles.simulator.wire import message, number, text
 from oracles.simulator.xprof import trace_viewer, xplane
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from longpole.plot.figures import figure_of
 from longpole.report.blocks import Bar, Chart, Column, Sentence, Table
 from longpole.testing import TraceBuilder
 from oracles.simulator import simulate
-from oracles.simulator.ranks_kineto import write_ranks
+from oracles.simulator.ranks import write_ranks
 from oracles.simulator.ranks_programs import random_ranks
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>&amp;\u202e"
