@@ -239,8 +239,8 @@ def step_blocks(cost: RecordingCost | None) -> list[Block]:
     if cost is None:
         return []
     reason = cost["reason"] if cost["status"] == "estimated" else None
-    told = [step_sentence(cost), f"{reason}." if reason else None]
-    return [Notes([text for text in told if text])] if any(told) else []
+    rows = [step_sentence(cost), f"{reason}." if reason else None]
+    return [Notes([text for text in rows if text])] if any(rows) else []
 
 
 def cost_blocks(cost: RecordingCost) -> list[Block]:
@@ -266,8 +266,8 @@ def cost_blocks(cost: RecordingCost) -> list[Block]:
         )
         for row in cost["classes"]
     ]
-    told = [_step(cost), *([f"{cost['reason']}."] if cost["reason"] else [])]
-    return [Table(columns, rows), Notes(told)]
+    entries = [_step(cost), *([f"{cost['reason']}."] if cost["reason"] else [])]
+    return [Table(columns, rows), Notes(entries)]
 
 
 def _step(cost: RecordingCost) -> str:

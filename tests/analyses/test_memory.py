@@ -354,7 +354,7 @@ def test_memory_of_a_device_that_reserved_nothing_has_no_fragmentation(tmp_path,
     path = tmp_path / "snapshot.json"
     path.write_text(json.dumps(document))
     assert program.run(["table", str(path), "memory", "--json"]) == 0
-    told = capsys.readouterr().out
-    assert "Infinity" not in told
-    [device] = json.loads(told)["data"]["devices"]
+    text = capsys.readouterr().out
+    assert "Infinity" not in text
+    [device] = json.loads(text)["data"]["devices"]
     assert (device["peak_reserved_bytes"], device["fragmentation"]) == (0, None)

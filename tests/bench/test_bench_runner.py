@@ -277,11 +277,11 @@ def test_resume_runs_only_the_rest(tmp_path):
     with Runner(["fake:1"], results=path) as runner:
         runner.run(counted[:2])
     with Runner(["fake:1"], results=path, resume=True) as runner:
-        told = []
-        records = runner.run(counted, told.append)
+        rows = []
+        records = runner.run(counted, rows.append)
         assert runner.status().n_known == 2
     assert outcomes(records) == [Outcome.OK] * 4
-    assert {record.id for record in told} == {"j2", "j3"}
+    assert {record.id for record in rows} == {"j2", "j3"}
     assert (tmp_path / "runs").read_text().split() == ["0", "1", "2", "3"]
 
 

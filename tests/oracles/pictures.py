@@ -64,11 +64,11 @@ def _axis(length_ns: int) -> Iterator[str]:
     bottom = _TOP + _LINE * _N_LANES
     for tick in range(_TICKS + 1):
         x = _LEFT + (_WIDTH - _LEFT - 30) * tick / _TICKS
-        told = duration(length_ns * tick // _TICKS) if tick else "0"
+        shown = duration(length_ns * tick // _TICKS) if tick else "0"
         yield f'<path d="M{x:.0f} {_TOP - 6}V{bottom}" stroke="#e4e4e4"/>'
         yield (
             f'<text x="{x:.0f}" y="{bottom + 14}" fill="#666666" text-anchor="middle">'
-            f"{escape(told)}</text>"
+            f"{escape(shown)}</text>"
         )
 
 

@@ -96,8 +96,8 @@ def test_a_change_of_one_step_says_what_it_does_to_all_steps_of_the_verdict(tmp_
     assert data["share_of_steps"] == gain_ns / together.length_ns
     assert data["share_of_steps"] > data["share"] == 0
     _, out = answer(capsys, "whatif", path, "--drop", "kernel")
-    told = "The mean of the 4 steps that the verdict is about would be 2.8 % shorter."
-    assert told in " ".join(out.split())
+    text = "The mean of the 4 steps that the verdict is about would be 2.8 % shorter."
+    assert text in " ".join(out.split())
     _, out = answer(capsys, "whatif", path, "--drop", "kernel", "--whole", "--json")
     assert json.loads(out)["data"]["share_of_steps"] is None
 
@@ -332,12 +332,12 @@ def test_what_was_lost_of_a_trace_is_said_beside_the_answer(tmp_path, capsys):
     damaged.write_text((tmp_path / written(tmp_path, WAITING)).read_text()[:-60])
     for options in ([], ["--format", "md"], ["--format", "csv"]):
         assert run(["path", str(damaged), *options]) == exit_codes.INCONCLUSIVE
-        told = capsys.readouterr()
-        assert told.err.startswith(f"warning: {damaged}: ")
-        assert "warning" not in told.out
+        text = capsys.readouterr()
+        assert text.err.startswith(f"warning: {damaged}: ")
+        assert "warning" not in text.out
     run(["path", str(damaged), "--json"])
-    told = capsys.readouterr()
-    assert (json.loads(told.out)["status"], told.err) == ("partial", "")
+    text = capsys.readouterr()
+    assert (json.loads(text.out)["status"], text.err) == ("partial", "")
 
 
 def test_launches_without_any_work_are_said(tmp_path, capsys):

@@ -98,8 +98,8 @@ def test_calls_that_wait_are_named_where_host_and_device_take_turns():
     verdict = read(loop(turns, 8)).verdict()
     [site] = [row.name for row in verdict.remedies if row.remedy == "blocking_calls"]
     assert site == "aten::item"
-    told = "Do not wait for the GPU in aten::item: 1 call a step waits; saves up to 46 % (event "
-    assert any(line.startswith(told) for line in verdict.actions), verdict.actions
+    text = "Do not wait for the GPU in aten::item: 1 call a step waits; saves up to 46 % (event "
+    assert any(line.startswith(text) for line in verdict.actions), verdict.actions
 
 
 @pytest.mark.parametrize(
@@ -314,8 +314,8 @@ def test_one_long_step_that_raises_the_mean_is_said():
         events.append(annotation(f"ProfilerStep#{number}", begin, begin + length))
         events += device_bound(begin + length - 100, 100 * number + 1)
         begin += length
-    told = "(mean of 11, 100 µs to 1.00 ms; 100 µs without the longest)"
-    assert told in read(events).verdict().sentence
+    text = "(mean of 11, 100 µs to 1.00 ms; 100 µs without the longest)"
+    assert text in read(events).verdict().sentence
 
 
 def test_a_part_of_the_time_gives_the_steps_completed_in_it():

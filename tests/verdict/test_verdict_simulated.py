@@ -28,11 +28,11 @@ def test_the_side_that_is_named_first_is_the_one_whose_removal_gains_most(seeds,
 
 
 def assert_right(answers, least_right, most_error):
-    told = [answer for answer in answers if answer.verdict.status != "inconclusive"]
-    assert len(told) >= 0.95 * len(answers)
-    clear = [answer for answer in told if answer.is_clear]
+    rows = [answer for answer in answers if answer.verdict.status != "inconclusive"]
+    assert len(rows) >= 0.95 * len(answers)
+    clear = [answer for answer in rows if answer.is_clear]
     assert sum(answer.is_right for answer in clear) >= least_right * len(clear)
-    errors = [error for answer in told for error in answer.errors.values()]
+    errors = [error for answer in rows for error in answer.errors.values()]
     assert sorted(map(abs, errors))[int(0.9 * len(errors))] <= most_error
     assert sum(error > 0.01 for error in errors) <= EXCEEDED * len(errors)
 

@@ -111,7 +111,7 @@ def _names(path: PathSummary, rows: Sequence[Mapping[str, Any]]) -> Table:
     ]
     known = dict(zip(launched, path.operators_of(launched), strict=True))
     operators = [known.get(row["longest_event"]) for row in rows]
-    columns, told = [*_NAMES], tabulated(rows, _NAMES).rows
+    columns, texts = [*_NAMES], tabulated(rows, _NAMES).rows
     names = [row["name"] for row in rows]
     if any(operators):
         columns += [Column("name or operator", "name"), Column("kernel of the longest", "name")]
@@ -123,19 +123,19 @@ def _names(path: PathSummary, rows: Sequence[Mapping[str, Any]]) -> Table:
         columns.append(Column("name", "name"))
         shown = [[name] for name in names]
     events = [row["longest_event"] for row in rows]
-    cells = [[*row, *name, event] for row, name, event in zip(told, shown, events, strict=True)]
+    cells = [[*row, *name, event] for row, name, event in zip(texts, shown, events, strict=True)]
     return Table([*columns, _EVENT], cells)
 
 
 def kinds_chart(path: PathSummary) -> Chart:
     """Return the parts of a path by kind, largest first; small ones are combined."""
     kinds = [(row["kind"], row["duration_ns"], row["share"]) for row in path.kind_totals]
-    told = [row for row in kinds if row[2] >= _SMALLEST_SHARE or row[0] in _ALWAYS_TOLD]
+    rows = [row for row in kinds if row[2] >= _SMALLEST_SHARE or row[0] in _ALWAYS_TOLD]
     bars = [
         Bar(part, duration(time_ns), f"{MEANINGS.get(kind, kind)} ({kind})", color_of(kind))
-        for kind, time_ns, part in told
+        for kind, time_ns, part in rows
     ]
-    rest_ns = path.length_ns - sum(time_ns for _, time_ns, _ in told)
+    rest_ns = path.length_ns - sum(time_ns for _, time_ns, _ in rows)
     if rest_ns:
         bars.append(Bar(rest_ns / path.length_ns, duration(rest_ns), "all other kinds", "wait"))
     return Chart(bars)

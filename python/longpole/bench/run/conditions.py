@@ -304,8 +304,8 @@ def _is_throttled(before: Moment, after: Moment, least_mhz: float) -> bool:
 
 def _tells_of_throttling(moment: Moment) -> bool:
     """Whether a reading has any value that can show throttling."""
-    told = (moment.clock_mhz, moment.violations, moment.thermal_events)
-    return bool(moment.reasons) or any(each is not None for each in told)
+    fields = (moment.clock_mhz, moment.violations, moment.thermal_events)
+    return bool(moment.reasons) or any(each is not None for each in fields)
 
 
 def _has_moved(before: int | None, after: int | None) -> bool:

@@ -221,8 +221,8 @@ class _Bench:
         try:
             error, allowed = _difference(function(*arguments), expected)
             if not error <= (allowed if self.tolerance is None else self.tolerance):
-                told = f"differs from the reference by {error:.2g} of its largest value"
-                return Attempt(shape, name, "wrong", told, error=error)
+                text = f"differs from the reference by {error:.2g} of its largest value"
+                return Attempt(shape, name, "wrong", text, error=error)
             time_ns, n_calls = self._time(function, arguments)
         except Exception as raised:  # noqa: BLE001 - whatever a candidate raises is its outcome
             return Attempt(shape, name, "raised", f"{type(raised).__name__}: {raised}")
