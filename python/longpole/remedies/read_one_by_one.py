@@ -103,7 +103,7 @@ REMEDY: Final = Remedy(
     effort="code",
     needs="operators and the calls that wait",
     seen_by="a run of `item` or of small copies to the host, each of which waits",
-    change="one wait, one copy and one operator instead of all; at most also one time range of "
+    change="one wait, one copy and one operator instead of all; at most also one stretch of "
     "Python instead of all",
     not_when="fewer than 4 in a row, or work is launched between them",
     find=_find,
