@@ -62,7 +62,7 @@ SAME = [
     ("extract/tunable/pieces.rs", "Ending", field(GemmRow, "ending")),
     ("overhead/costs.rs", "Source", _SOURCES),
     ("overhead/costs.rs", "NotEstimated", _NOT_ESTIMATED),
-    ("overhead/pieces.rs", "Class", _CLASSES),
+    ("overhead/classes.rs", "Class", _CLASSES),
 ]
 
 

@@ -84,7 +84,7 @@ FAULTS = (
     ),
     Fault(
         "slack is the most that any edge allows",
-        "path/schedule.rs",
+        "path/slack.rs",
         "source_latest < *source",
         "source_latest > *source",
     ),

@@ -1,6 +1,6 @@
 //! The recording cost of one event of each class, estimated from the trace.
 
-use super::pieces::{self, Class, Classes};
+use super::classes::{Class, Classes};
 use crate::ids::{EventId, StringId};
 use crate::link::Launches;
 use crate::measure;
@@ -59,7 +59,7 @@ pub struct Cost {
 /// The recording cost of one event of each class.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Costs {
-    /// A row for each class with events, in the order of [`pieces::Class::ALL`].
+    /// A row for each class with events, in the order of [`Class::ALL`].
     pub rows: Vec<Cost>,
     /// The fraction of an operator's cost before its start.
     pub(super) before: f64,
@@ -99,12 +99,12 @@ const USUALLY_BEFORE: f64 = 0.75;
 /// bound.
 fn percent_of_operator(class: Class) -> [i64; 3] {
     match class {
-        pieces::Class::OuterOperator => [100, 100, 120],
-        pieces::Class::NestedOperator => [100, 100, 100],
-        pieces::Class::Launch | pieces::Class::GraphLaunch => [130, 70, 200],
-        pieces::Class::Call => [100, 30, 150],
-        pieces::Class::PythonFunction => [20, 10, 40],
-        pieces::Class::Annotation => [200, 100, 500],
+        Class::OuterOperator => [100, 100, 120],
+        Class::NestedOperator => [100, 100, 100],
+        Class::Launch | Class::GraphLaunch => [130, 70, 200],
+        Class::Call => [100, 30, 150],
+        Class::PythonFunction => [20, 10, 40],
+        Class::Annotation => [200, 100, 500],
     }
 }
 
@@ -172,13 +172,13 @@ impl Seen {
         (tables, launches): (&Tables, &Launches),
     ) -> Costs {
         let python = self.python();
-        let rows = pieces::Class::ALL.iter().filter(|&&class| self.counts[class as usize] > 0);
+        let rows = Class::ALL.iter().filter(|&&class| self.counts[class as usize] > 0);
         let graphs = Graphs::of(tables, launches);
         let row = |&class: &Class| {
             let count = self.counts[class as usize];
             let learned = match class {
-                pieces::Class::PythonFunction => python.unwrap_or_else(|| operator.of_class(class)),
-                pieces::Class::GraphLaunch => operator.of_class(class).with_graphs(&graphs, count),
+                Class::PythonFunction => python.unwrap_or_else(|| operator.of_class(class)),
+                Class::GraphLaunch => operator.of_class(class).with_graphs(&graphs, count),
                 _ => operator.of_class(class),
             };
             learned.cost(class, count)
@@ -207,8 +207,7 @@ struct Learned {
 impl Learned {
     fn of_class(self, class: Class) -> Self {
         let [usual, least, most] = percent_of_operator(class);
-        let is_operator =
-            matches!(class, pieces::Class::OuterOperator | pieces::Class::NestedOperator);
+        let is_operator = matches!(class, Class::OuterOperator | Class::NestedOperator);
         Self {
             usual_ns: self.usual_ns * usual / 100,
             least_ns: self.least_ns * least / 100,
@@ -303,7 +302,7 @@ impl Seen {
     fn of(tables: &Tables, nesting: &Nesting) -> Self {
         let events = &tables.events;
         let classes = Classes::of(tables, nesting);
-        let mut seen = Self { counts: vec![0; pieces::Class::ALL.len()], ..Self::default() };
+        let mut seen = Self { counts: vec![0; Class::ALL.len()], ..Self::default() };
         let mut children: Vec<Option<Children>> = vec![None; events.len()];
         let mut last_outer: Option<EventId> = None;
         for event in nesting.outside_in() {

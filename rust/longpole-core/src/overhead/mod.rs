@@ -9,10 +9,11 @@
 //! Only traces of torch.profiler show their costs. The effect of a profiler on memory and caches is
 //! unknown, so the result is an estimate with an interval.
 
+mod classes;
 mod costs;
 mod pieces;
 mod solution;
 
+pub use classes::Class;
 pub use costs::{Cost, Costs, NotEstimated, Source, costs, usual_costs};
-pub use pieces::Class;
 pub use solution::{Lengths, Misfit, Solution, fitted, latency_bounds_ns, lengths, solution};

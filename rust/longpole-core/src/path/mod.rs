@@ -7,6 +7,7 @@ mod brute_force;
 mod clip;
 mod remedies;
 mod schedule;
+mod slack;
 mod totals;
 mod walk;
 mod what_if;
@@ -18,7 +19,8 @@ pub use remedies::{
     Lengths, Loader, Named, OnThread, Side, Status, ThreadGap, Uncertainty, UnexplainedGap, Usual,
     Verdict, verdict,
 };
-pub use schedule::{Schedule, longest, slack_ns};
+pub use schedule::{Schedule, longest};
+pub use slack::slack_ns;
 pub use totals::{
     SyncDependency, Total, Work, busy_ns, sync_dependencies, totals, waits_on_path, work,
 };

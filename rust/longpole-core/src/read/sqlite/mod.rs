@@ -19,4 +19,5 @@ mod table;
 
 pub(super) use database::Database;
 pub(super) use reading::{Reading, Rows, Texts};
-pub(super) use table::{Finder, Row};
+pub(super) use scan::Row;
+pub(super) use table::Finder;

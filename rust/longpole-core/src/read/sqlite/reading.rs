@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use super::database::Database;
-use super::scan::End;
-use super::table::{Finder, Row};
+use super::scan::{End, Row};
+use super::table::Finder;
 use crate::diagnostics::Code;
 use crate::error::Result;
 use crate::ids::StringId;
