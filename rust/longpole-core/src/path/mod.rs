@@ -1,7 +1,6 @@
 //! The critical path of a window and what-if analysis: graph, window -> the chain that determined
 //! the end, and how it changes if something takes less time.
 
-mod alternatives;
 #[cfg(test)]
 mod brute_force;
 mod clip;

@@ -11,9 +11,8 @@ use crate::tables::NO_INTEGER;
 /// time belongs to the event. Events on the path have slack 0. [`NO_INTEGER`] if no edges lead from
 /// the event to the end of the window.
 ///
-/// `latencies_ns` are the minimum latencies of [`latencies_ns`](super::latencies_ns), or those after a
-/// change, to
-/// match the schedule.
+/// `latencies_ns` are the minimum latencies of [`latencies_ns`](super::latencies_ns), or those after
+/// a change, to match the schedule.
 pub fn slack_ns(
     graph: &Graph,
     window: &Window,

@@ -11,7 +11,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::alignment::{Item, Way, align};
-use super::disagreements::{Finding, FindingKind, disagreements, operation_name, sizes_agree};
+use super::calls;
+use super::calls::{Finding, FindingKind, disagreements, operation_name, sizes_agree};
 use super::model::{Call, Channel, Member, Method, Rank};
 use crate::ids::row_in_column;
 use crate::vocabulary::{Collective, DataType};
@@ -152,7 +153,12 @@ impl<'a> Matcher<'a> {
             found.calls.push(self.call(members, Method::Order, group));
         }
         for (one, other) in aligned.ambiguous {
-            found.findings.push(finding(FindingKind::AmbiguousAlignment, group, &[one], &[other]));
+            found.findings.push(finding(
+                calls::FindingKind::AmbiguousAlignment,
+                group,
+                &[one],
+                &[other],
+            ));
         }
         self.alone(group, &has_call, found);
     }
@@ -184,7 +190,7 @@ impl<'a> Matcher<'a> {
                 found.calls.extend(calls);
                 continue;
             }
-            let mut finding = finding(FindingKind::Unmatched, group, &[rank], &[]);
+            let mut finding = finding(calls::FindingKind::Unmatched, group, &[rank], &[]);
             finding.n_calls = i64::try_from(members.len()).unwrap_or(i64::MAX);
             finding.events = members.iter().map(|&it| self.member((rank, it)).event).collect();
             found.findings.push(finding);
@@ -241,7 +247,7 @@ impl<'a> Matcher<'a> {
         }
         let present: Vec<u32> = call.members.iter().map(|member| member.0).collect();
         let last = found.findings.last_mut().filter(|last| {
-            last.kind == FindingKind::MissingCall
+            last.kind == calls::FindingKind::MissingCall
                 && last.group == call.group
                 && (&last.ranks, &last.others) == (&call.missing, &present)
                 && last.sequence.map(|first| first.saturating_add(last.n_calls)) == call.sequence
@@ -251,7 +257,7 @@ impl<'a> Matcher<'a> {
             last.is_at_edge |= is_at_edge(call, group);
             return;
         }
-        let mut finding = finding(FindingKind::MissingCall, group, &call.missing, &present);
+        let mut finding = finding(calls::FindingKind::MissingCall, group, &call.missing, &present);
         finding.sequence = call.sequence;
         finding.values = vec![operation_name(self.member(call.members[0])).to_owned()];
         finding.events = call.members.iter().map(|&member| self.member(member).event).collect();

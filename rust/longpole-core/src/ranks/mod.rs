@@ -9,16 +9,15 @@
 //! |---|---|
 //! | reduced form of a rank | `reduction`, `completions`, `profile` |
 //! | calls matched across ranks | `matching`, `alignment` |
-//! | disagreements between ranks | `disagreements` |
 //! | clock differences | `clocks` |
 //! | time of every boundary node, and its cause | `solve`, `route` |
-//! | waiting and transfer of each call | `transfers` |
+//! | waiting, transfer and disagreements of each call | `calls` |
 //! | serialization between processes | `packed` |
 
 mod alignment;
+mod calls;
 mod clocks;
 mod completions;
-mod disagreements;
 mod matching;
 mod model;
 mod packed;
@@ -26,10 +25,9 @@ mod profile;
 mod reduction;
 mod route;
 mod solve;
-mod transfers;
 
+pub use calls::{Cause, Finding, FindingKind, Shares, Transfer, shares, transfers};
 pub use clocks::{Clocks, clocks};
-pub use disagreements::{Finding, FindingKind};
 pub use matching::{Matching, matching};
 pub use model::{
     Boundary, BoundaryKind, Call, Channel, Clock, Maybe, Member, Method, ROOT, Rank, Reduced, WHOLE,
@@ -41,4 +39,3 @@ pub use profile::{
 pub use reduction::reduce;
 pub use route::{Hop, Leg, LegKind, expand, lateness, route};
 pub use solve::{Joint, Solution, solve};
-pub use transfers::{Cause, Shares, Transfer, shares, transfers};

@@ -17,7 +17,6 @@ mod communication;
 mod dependencies;
 mod model;
 mod replay;
-mod storages;
 mod waits;
 
 pub use communication::{Communication, communications, tensor_bytes};

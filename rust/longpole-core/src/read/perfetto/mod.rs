@@ -20,7 +20,6 @@
 //! file that contains nothing else is rejected.
 
 mod annotation;
-mod clocks;
 pub(crate) mod fields;
 mod packet;
 mod sequence;

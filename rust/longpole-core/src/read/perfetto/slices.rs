@@ -4,13 +4,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::clocks::Clocks;
 use super::fields::{
     BOOT_TIME, COUNTER_SAMPLE, DURATION, FIRST_CLOCK_OF_SEQUENCE, INSTANT, KIND, NEEDS_STATE,
     OVERLAY_SEQUENCE, PATH_SEQUENCE, SLICE_BEGIN, SLICE_END, STATE_CLEARED, TRACE_SEQUENCE,
 };
 use super::packet::{Packet, TrackEvent};
-use super::sequence::{GpuCounters, Sequence};
+use super::sequence::{Clocks, GpuCounters, Sequence};
 use super::stages::Stage;
 use super::tracks::{Standing, Tracks};
 use super::{annotation, packet, sequence, stages};
@@ -116,7 +115,7 @@ impl<'a> Slices<'a> {
             n_packets: 0,
             n_of_path: 0,
             said: Vec::new(),
-            clocks: Clocks::default(),
+            clocks: sequence::Clocks::default(),
             sequences: HashMap::new(),
             tracks: Tracks::default(),
             brackets: Brackets::default(),
@@ -175,7 +174,7 @@ impl<'a> Slices<'a> {
             sequence.set_defaults(bytes)?;
         }
         if let Some(bytes) = packet.clocks {
-            Clocks::snapshot(bytes, &mut self.clocks, &mut sequence.clocks)?;
+            sequence::Clocks::snapshot(bytes, &mut self.clocks, &mut sequence.clocks)?;
         }
         if let Some(bytes) = packet.chrome
             && !packet::take(bytes, &mut self.fields)?

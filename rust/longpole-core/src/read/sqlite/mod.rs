@@ -11,7 +11,6 @@
 //! lost (`pages`), not if they were deleted.
 
 mod database;
-mod page;
 mod pages;
 mod reading;
 mod scan;
