@@ -82,16 +82,16 @@ def _plain(seed: int, answer: Judged) -> Answer:
         truth=answer.truth,
         is_clear=answer.is_clear,
         is_right=answer.is_right,
-        inferred=verdict.doubt.inferred,
+        inferred=verdict.uncertainty.inferred,
     )
 
 
 def _cells(answers: Sequence[Answer]) -> list[str]:
-    told = [answer for answer in answers if answer.status != "inconclusive"]
-    clear = [answer for answer in told if answer.is_clear]
+    rows = [answer for answer in answers if answer.status != "inconclusive"]
+    clear = [answer for answer in rows if answer.is_clear]
     right = sum(answer.is_right for answer in clear)
-    cells = [len(answers), len(answers) - len(told), len(clear)]
-    return [*map(str, cells), f"{100 * right / max(len(clear), 1):.1f}", *_errors(told)]
+    cells = [len(answers), len(answers) - len(rows), len(clear)]
+    return [*map(str, cells), f"{100 * right / max(len(clear), 1):.1f}", *_errors(rows)]
 
 
 def _errors(told: Sequence[Answer]) -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from longpole import read_traces
-from oracles.simulator.ranks_pairs import matched_pairs
+from oracles.simulator.ranks_judge import matched_pairs
 from oracles.simulator.ranks_programs import random_ranks
 
 PATTERNS = ("data", "tensor", "expert")

@@ -101,7 +101,7 @@ def _timeline(folder: Path) -> None:
 
 def _compatible(folder: Path) -> None:
     from longpole.mindspore.layouts import find_ranks
-    from longpole.mindspore.timeline_compat import compatible_timeline
+    from longpole.mindspore.timeline import compatible_timeline
 
     for _ in compatible_timeline(find_ranks(folder)[0]).display:
         pass

@@ -23,7 +23,7 @@ from oracles.simulator.ranks_judge import judge
 
 if TYPE_CHECKING:
     from oracles.simulator.ranks_judge import Judged
-from oracles.simulator.ranks_kineto import write_ranks
+from oracles.simulator.ranks import write_ranks
 from oracles.simulator.ranks_programs import random_ranks
 
 WORTH = 0.02

@@ -258,13 +258,13 @@ def loaded(*, is_loaded: bool) -> Iterator[None]:
 def show(name: str, planted: str, found: list[tuple[str, float]]) -> None:
     """Print a row, in counts."""
     counts = Counter(verdict for verdict, _ in found)
-    told = [counts[each] for each in ("slower", "faster", "same", "inconclusive")]
+    rows = [counts[each] for each in ("slower", "faster", "same", "inconclusive")]
     change = "none" if planted == "again" else f"{planted} % slower"
-    count = told[0] + told[1] if planted == "again" else told[0]
+    count = rows[0] + rows[1] if planted == "again" else rows[0]
     low, high = limits(count, len(found))
     rate = [f"{100 * count / len(found):.0f} %", f"{100 * low:.0f} to {100 * high:.0f} %"]
     seconds = f"{median(seconds for _, seconds in found):.1f}"
-    cells = [name, change, len(found), *told, *rate, seconds]
+    cells = [name, change, len(found), *rows, *rate, seconds]
     print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # benches are run as scripts
 
 from oracles.simulator import write_large
-from oracles.simulator.command import main
+from oracles.simulator.large import main
 
 __all__ = ["main", "write_large"]
 

@@ -131,7 +131,6 @@ def test_few_modules_know_the_core():
         "traces/flight_recorder.py",
         "traces/late_ranks.py",
         "traces/merge.py",
-        "traces/open_ranks.py",
         "traces/path.py",
         "traces/reading.py",
         "traces/trace_set.py",
@@ -206,10 +205,10 @@ def misused(name, *arguments, **options):
     try:
         getattr(longpole, name)(*arguments, **options)
     except ALLOWED as error:
-        told = str(error)
-        assert told
-        assert not [words for words in UNCLEAR if words in told], told
-        return told
+        text = str(error)
+        assert text
+        assert not [words for words in UNCLEAR if words in text], text
+        return text
     return None
 
 
@@ -229,8 +228,8 @@ def test_a_wrong_window_is_refused_in_one_sentence(name):
     if "window" not in inspect.signature(getattr(longpole, name)).parameters:
         pytest.skip("it takes no window")
     for wrong in (3, "step", (0, 10), pl.DataFrame({"a": [1]}), trace):
-        told = misused(name, trace, wrong)
-        assert told == f"window is what longpole.choose_window gives, not {type(wrong).__name__}"
+        shown = misused(name, trace, wrong)
+        assert shown == f"window is what longpole.choose_window gives, not {type(wrong).__name__}"
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

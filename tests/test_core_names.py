@@ -16,7 +16,7 @@ from longpole.cli.bench.extract import ExtractedRow
 from longpole.convert.execution_trace import Method
 from longpole.critical_path import changes
 from longpole.recording import Profiler
-from longpole.recording_cost import _CLASSES, _SOURCES, _UNTOLD
+from longpole.recording_cost import _CLASSES, _NOT_ESTIMATED, _SOURCES
 from longpole.remedies import parts
 
 CORE = Path(__file__).parent.parent / "rust" / "longpole-core" / "src"
@@ -61,7 +61,7 @@ SAME = [
     ("extract/records.rs", "Status", field(ExtractedRow, "status")),
     ("extract/tunable/pieces.rs", "Ending", field(GemmRow, "ending")),
     ("overhead/costs.rs", "Source", _SOURCES),
-    ("overhead/costs.rs", "Untold", _UNTOLD),
+    ("overhead/costs.rs", "NotEstimated", _NOT_ESTIMATED),
     ("overhead/classes.rs", "Class", _CLASSES),
 ]
 

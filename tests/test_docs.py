@@ -215,5 +215,5 @@ def test_pyright_agrees(tmp_path):
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(paths))
     command = [checker, "--pythonpath", sys.executable, "--outputjson"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    told = json.loads(done.stdout)["generalDiagnostics"]
-    assert [row for row in told if row["severity"] == "error"] == []
+    shown = json.loads(done.stdout)["generalDiagnostics"]
+    assert [row for row in shown if row["severity"] == "error"] == []

@@ -158,7 +158,11 @@ def _lines(path: Path) -> list[str]:
 
 def _programs() -> list[str]:
     """List the programs: those with remedies, then those without, and what compiles last."""
-    names = {path.stem for path in Path(__file__).parent.glob("*.py")} - {"measure", "models", "ranks"}
+    names = {path.stem for path in Path(__file__).parent.glob("*.py")} - {
+        "measure",
+        "models",
+        "ranks",
+    }
     last = ("compile", "graph_breaks")
     return sorted(names, key=lambda name: (name.startswith(last), name.startswith("decoy"), name))
 
@@ -297,13 +301,13 @@ def in_words(row: Row) -> str:
     after = [found["remedy"] for found in mended if found["named"]]
     place = names.index(row["remedy"]) + 1 if row["remedy"] in names else None
     gain, least, most = row["gain"]
-    told = (
+    text = (
         f"{row['name']}: {row['slow_ms']:.2f} -> {row['mended_ms']:.2f} ms, "
         f"gain {_percent(gain)} ({_percent(least, most)}); {row['remedy']} is "
         f"{'not named' if place is None else f'named in place {place}'}, and "
         f"{'still' if row['remedy'] in after else 'not'} after mending"
     )
-    return "\n".join([told, *lines])
+    return "\n".join([text, *lines])
 
 
 def _percent(least: float, most: float | None = None) -> str:

@@ -14,9 +14,8 @@ from longpole.cli.interrupts import delay_interrupts, is_command
 if is_command():
     delay_interrupts()
 
-from importlib import import_module
-
 from longpole.analyses.catalogue import questions
+from longpole.public_names import imported_on_use
 
 _GROUPS = {
     "Record": {
@@ -113,18 +112,10 @@ _MODULES = {name: module for group in _GROUPS.values() for name, module in group
 __all__ = list(_MODULES)
 
 
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        message = f"module 'longpole' has no attribute {name!r}"
-        raise AttributeError(message)
+def _gated(found: object) -> object:
     from longpole.gate import gated
 
-    module = import_module(f"longpole.{_MODULES[name]}")
-    found = gated(getattr(module, name))
-    # Importing `analyses.check` must not bind `longpole.check`: keep the function.
-    globals()[name] = found
-    return found
+    return gated(found)
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = imported_on_use(__name__, _MODULES, _gated)

@@ -115,9 +115,9 @@ class Facts:
     ) -> list[tuple[int, int, int, int, int]]: ...
     def calls(self, roles: Sequence[str]) -> list[tuple[int, int, int, int, int]]: ...
     def activities(self, kinds: Sequence[str]) -> list[_ActivityRow]: ...
-    def launched_in(self, stretches: Sequence[tuple[int, int, int]]) -> list[_ActivityRow]: ...
+    def launched_in(self, time_ranges: Sequence[tuple[int, int, int]]) -> list[_ActivityRow]: ...
     def names_in(
-        self, stretches: Sequence[tuple[int, int, int]]
+        self, time_ranges: Sequence[tuple[int, int, int]]
     ) -> list[tuple[str, str, int, int, int, int]]: ...
     def thread_gaps(
         self, least_ns: int
@@ -656,7 +656,7 @@ def expand_hops(
     *,
     data_load: str | None = None,
 ) -> Table:
-    """Give the segments of some stretches of the path within one rank, on the common clock."""
+    """Give the segments of some time ranges of the path within one rank, on the common clock."""
 
 def repair_trace(
     source: str | os.PathLike[str] | bytes | BinaryIO,

@@ -120,8 +120,8 @@ def damage_of(
     place = f", at byte {row['first_offset']:,}" if has_place else ""
     state = "incomplete" if row["code"] == "limit_reached" else "damaged"
     state = f"was converted from a file that is {state}" if is_of_source else f"is {state}"
-    told = _sentence(row, f"The trace {state}", place, len(lost), is_grave=bool(grave))
-    return Damage(bool(grave), told)
+    shown = _sentence(row, f"The trace {state}", place, len(lost), is_grave=bool(grave))
+    return Damage(bool(grave), shown)
 
 
 def has_offset(code: str, format_name: str) -> bool:

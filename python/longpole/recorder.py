@@ -258,9 +258,9 @@ class Recorder:
         try:
             function()
         except Exception as error:  # noqa: BLE001 - no error of a recorder may stop the program
-            told = str(error).strip().partition("\n")[0] or type(error).__name__
+            shown = str(error).strip().partition("\n")[0] or type(error).__name__
             kept = f"; {self.path} is complete up to there" if self.path else ""
-            self._warn(f"recording failed: {told}{kept}")
+            self._warn(f"recording failed: {shown}{kept}")
             self._finish()
 
     def _recording(self, profiler: _Profiler) -> Generator[None, None, None]:

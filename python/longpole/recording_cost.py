@@ -51,7 +51,7 @@ _SOURCES: Final = {
     "operators": "cost of an operator, and what is usual",
     "graph_launches": "launches of graphs that take longer than usual",
 }
-_UNTOLD: Final = {
+_NOT_ESTIMATED: Final = {
     "profiler": "only traces of torch.profiler show what recording cost",
     "coarse": "the times of the trace are whole microseconds: too coarse for the cost of one event",
     "few_operators": "the trace has too few operators that only call another one",
@@ -62,7 +62,7 @@ _UNTOLD: Final = {
 class OverheadParts(TypedDict):
     """Recording overhead as found by the core."""
 
-    untold: str | None
+    not_estimated: str | None
     """Why the overhead is unknown."""
     unit: str
     """Unit of the default window."""
@@ -144,8 +144,8 @@ def recording_cost_of(
     bounds_ns
         Shortest and longest step time measured without a profiler.
     """
-    if parts["untold"] is not None or parts["lengths_ns"] is None:
-        return unknown_cost(_UNTOLD[parts["untold"] or "profiler"])
+    if parts["not_estimated"] is not None or parts["lengths_ns"] is None:
+        return unknown_cost(_NOT_ESTIMATED[parts["not_estimated"] or "profiler"])
     recorded_ns, usual_ns, least_ns, most_ns = parts["lengths_ns"]
     factor = parts["factor"]
     if bounds_ns is not None:
@@ -261,8 +261,8 @@ def step_blocks(cost: RecordingCost | None) -> list[Block]:
     if cost is None:
         return []
     reason = cost["reason"] if cost["status"] == "estimated" else None
-    told = [step_sentence(cost), f"{reason}." if reason else None]
-    return [Notes([text for text in told if text])] if any(told) else []
+    rows = [step_sentence(cost), f"{reason}." if reason else None]
+    return [Notes([text for text in rows if text])] if any(rows) else []
 
 
 def cost_blocks(cost: RecordingCost) -> list[Block]:
@@ -288,8 +288,8 @@ def cost_blocks(cost: RecordingCost) -> list[Block]:
         )
         for row in cost["classes"]
     ]
-    told = [_step(cost), *([f"{cost['reason']}."] if cost["reason"] else [])]
-    return [Table(columns, rows), Notes(told)]
+    entries = [_step(cost), *([f"{cost['reason']}."] if cost["reason"] else [])]
+    return [Table(columns, rows), Notes(entries)]
 
 
 def _step(cost: RecordingCost) -> str:

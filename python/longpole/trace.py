@@ -599,14 +599,14 @@ class Trace(TraceTables):
         from longpole.report.blocks import Column, Sentence, Table
 
         try:
-            told = self.verdict().blocks()
+            shown = self.verdict().blocks()
         except WindowError as error:
             why, _, _ = str(error).partition("\nhint: ")
-            told = [Sentence(f"There is no verdict: {why}.")]
+            shown = [Sentence(f"There is no verdict: {why}.")]
         kind = pl.col("kind").cast(pl.String)
         counts = self.events.group_by(kind).len().sort("len", "kind", descending=[True, False])
         columns = (Column("kind"), Column("events", "count"))
-        return [Sentence(", ".join(self._facts())), *told, Table(columns, counts.rows())]
+        return [Sentence(", ".join(self._facts())), *shown, Table(columns, counts.rows())]
 
     def _repr_html_(self) -> str:
         from longpole.report.html import html

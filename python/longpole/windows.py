@@ -29,7 +29,7 @@ __all__ = [
 
 _LARGEST = 2**63
 
-Unit = Literal["step", "repetition", "annotation", "stretch", "trace"]
+Unit = Literal["step", "repetition", "annotation", "time_range", "trace"]
 """What a window is."""
 
 
@@ -92,7 +92,7 @@ class Window:
         names = {
             "trace": "whole trace",
             "step": f"step {self.step}",
-            "stretch": f"from {self.start_ns} to {self.end_ns} ns",
+            "time_range": f"from {self.start_ns} to {self.end_ns} ns",
         }
         return names.get(self.kind, f"one {self.kind}")
 
@@ -179,7 +179,7 @@ def choose_window(
     """
     refuse_several(step, annotation, between, whole or None)
     if between is not None:
-        return Window("stretch", None, *two_times(between), "as asked")
+        return Window("time_range", None, *two_times(between), "as asked")
     number = None if step is None else step_number(step)
     if number is not None and abs(number) >= _LARGEST:
         message = f"the trace has no step {number}"

@@ -229,14 +229,14 @@ def operator_name(name: str | None, sizes: str | None) -> str:
     >>> operator_name("aten::mm", "[[64, 32], [32, 16]]"), operator_name("aten::add", None)
     ('aten::mm [64, 32] [32, 16]', 'aten::add')
     """
-    told = name or "(no name)"
+    shown = name or "(no name)"
     try:
         tensors = json.loads(sizes) if sizes else []
     except (ValueError, RecursionError):
-        return told
+        return shown
     is_list = isinstance(tensors, list)
     texts = [str(tensor) for tensor in (tensors if is_list else []) if tensor and tensor != [[]]]
-    return " ".join([told, *dict.fromkeys(texts)])
+    return " ".join([shown, *dict.fromkeys(texts)])
 
 
 def short_names(names: Sequence[str | None], width: int) -> list[str]:

@@ -257,12 +257,12 @@ def test_an_execution_trace_gives_the_shapes_that_the_trace_has_not():
     )
     execution = SHARED / "et_pairs/resnet_a100.et.json.gz"
     found = gemm_coverage(trace, results, execution=execution)
-    told = {
+    values = {
         (row["name"], row["parameters"], row["match"]): (row["calls"], row["kernel_ns"])
         for row in found.rows.iter_rows(named=True)
     }
     # This file has no strides, so a row of the size is not called the one.
-    assert told == {
+    assert values == {
         ("aten::addmm", "tn_1000_128_512_ld_512_512_1000", "same_size"): (1, 26_000),
         ("aten::mm", "nn_512_128_1000_ld_512_1000_512", "same_size"): (1, 21_000),
         ("aten::mm", "??_512_1000_128", "missing"): (1, 15_000),

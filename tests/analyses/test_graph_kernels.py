@@ -12,7 +12,7 @@ from longpole.cli.program import run as run_command
 from longpole.testing import TraceBuilder
 from oracles.simulator import Machine, Run
 from oracles.simulator.branching import branched_graph
-from oracles.simulator.captures import captured_operators, replayed, write_capture
+from oracles.simulator.programs import captured_operators, replayed, write_capture
 
 SEEDS = range(70_000, 70_004)
 

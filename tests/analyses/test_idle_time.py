@@ -27,7 +27,7 @@ def causes(trace, start_us, end_us):
     """Return the idle time of the device by cause, in microseconds."""
     origin_ns = trace.window[0]
     span_ns = (origin_ns + start_us * US, origin_ns + end_us * US)
-    window = Window("stretch", None, *span_ns, reason="given")
+    window = Window("time_range", None, *span_ns, reason="given")
     rows = idle_time(trace, window)
     rows = rows.filter(rows["stream"].is_null())
     return dict(rows.select("cause", "duration_ns").iter_rows())

@@ -182,7 +182,7 @@ def test_a_timeline_starts_with_what_was_there_before_the_recording(tmp_path):
     recording = longpole.read_memory(written(tmp_path / "timeline.raw.json", rows))
     (row,) = longpole.memory(recording).devices.to_dicts()
     assert (row["start_bytes"], row["peak_bytes"], row["end_bytes"]) == (130, 180, 80)
-    later = longpole.memory(recording, longpole.Window("stretch", None, 6, 9, "for the test"))
+    later = longpole.memory(recording, longpole.Window("time_range", None, 6, 9, "for the test"))
     assert later.devices["start_bytes"].item() == 180
 
 
@@ -354,7 +354,7 @@ def test_memory_of_a_device_that_reserved_nothing_has_no_fragmentation(tmp_path,
     path = tmp_path / "snapshot.json"
     path.write_text(json.dumps(document))
     assert program.run(["table", str(path), "memory", "--json"]) == 0
-    told = capsys.readouterr().out
-    assert "Infinity" not in told
-    [device] = json.loads(told)["data"]["devices"]
+    text = capsys.readouterr().out
+    assert "Infinity" not in text
+    [device] = json.loads(text)["data"]["devices"]
     assert (device["peak_reserved_bytes"], device["fragmentation"]) == (0, None)

@@ -9,8 +9,9 @@ import pytest
 from longpole import read_trace
 from longpole.recording_cost import step_sentence, unknown_cost
 from longpole.testing import TraceBuilder
+from oracles.planted_costs import found
 from oracles.simulator import simulate
-from oracles.simulator.overhead import PlantedCosts, with_overhead
+from oracles.simulator.losses import PlantedCosts, with_overhead
 from oracles.simulator.program import Busy, Launch, Program, Stream, Work, annotation, operator
 from real_traces import SHARED
 
@@ -198,3 +199,17 @@ def _cost_of(unit):
     cost = unknown_cost("") | {"unit": unit, "status": "estimated"}
     times = {"recorded_step_ns": 98_000_000, "step_ns": 43_000_000}
     return cost | times | {"least_step_ns": 38_000_000, "most_step_ns": 51_000_000}
+
+
+# Costs of recording that were planted in programs of many shapes are found.
+
+
+SEEDS = 6
+
+
+def test_planted_costs_are_found_and_the_step_lies_in_its_interval(tmp_path):
+    rows = [found(seed, tmp_path) for seed in range(SEEDS)]
+    for event_class in ("outer_operator", "nested_operator", "launch", "annotation"):
+        assert all(row.is_found(event_class) for row in rows), event_class
+    assert all(row.is_bounded("python_function") for row in rows)
+    assert sum(row.is_inside for row in rows) >= 0.8 * SEEDS

@@ -120,8 +120,8 @@ def test_the_table_shows_kernels_with_a_formula_and_names_the_longest_of_the_oth
     assert found.rows.height == 2
     [table] = [block for block in found.blocks() if isinstance(block, Table)]
     assert [row[0].split()[0] for row in table.rows] == ["aten::mm"]
-    told = " ".join(block.text for block in found.blocks() if isinstance(block, Sentence))
-    assert "leaves out the others, such as mine (20.0 µs)" in told
+    text = " ".join(block.text for block in found.blocks() if isinstance(block, Sentence))
+    assert "leaves out the others, such as mine (20.0 µs)" in text
 
 
 def test_communication_is_not_compared_with_the_peaks_of_a_device():

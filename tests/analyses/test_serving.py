@@ -96,8 +96,8 @@ def test_a_busy_device_leaves_only_the_kernels():
     for at in range(0, 600, 100):
         builder.annotation("step[DECODE bs=4]", (at, at + 20))
         builder.launch("gemm", call=(at + 2, at + 4), work=(at + 105, at + 203), by=LAUNCH)
-    told = longpole.serving(builder.read()).sentence
-    assert told.endswith(
+    shown = longpole.serving(builder.read()).sentence
+    assert shown.endswith(
         "busy 98 % of the time, so only shorter kernels can shorten them: gemm has 100 %."
     )
 
@@ -108,8 +108,8 @@ def test_a_call_that_blocks_for_no_recorded_reason_is_named():
         builder.annotation("step[DECODE bs=4]", (at, at + 999))
         builder.launch("gemm", call=(at + 2, at + 4), work=(at + 900, at + 990), by=LAUNCH)
         builder.call("cudaStreamSynchronize", (at + 10, at + 898))
-    told = longpole.serving(builder.read()).sentence
-    assert "blocked for 888 µs of each in cudaStreamSynchronize, while the device is busy" in told
+    shown = longpole.serving(builder.read()).sentence
+    assert "blocked for 888 µs of each in cudaStreamSynchronize, while the device is busy" in shown
 
 
 def test_a_slow_iteration_is_compared_with_the_median_of_its_kind():

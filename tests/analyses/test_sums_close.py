@@ -74,7 +74,7 @@ def first_of(classes):
 
 
 def between(window):
-    return longpole.Window("stretch", None, window[0] * US, window[1] * US, "as asked")
+    return longpole.Window("time_range", None, window[0] * US, window[1] * US, "as asked")
 
 
 @given(rows=activities, window=windows)

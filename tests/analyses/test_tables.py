@@ -15,7 +15,7 @@ import longpole
 from longpole.analyses.catalogue import PATH_TABLES, TABLES, question, questions
 from longpole.cli import program
 from longpole.cli.answer.table import tables
-from longpole.report.frames import table_of
+from longpole.report.document import table_of
 from longpole.testing import TraceBuilder
 
 QUESTIONS = sorted(questions())

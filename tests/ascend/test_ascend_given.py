@@ -122,10 +122,10 @@ def test_how_late_a_rank_is_agrees_with_the_wait_of_the_other() -> None:
 @pytest.mark.parametrize("rank", RANKS)
 def test_collectives_last_as_long_as_communication_json_says(rank: int) -> None:
     folder = TEXT / f"rank{rank}_ascend_pt"
-    told = collectives(folder / "ASCEND_PROFILER_OUTPUT" / "communication.json")
+    shown = collectives(folder / "ASCEND_PROFILER_OUTPUT" / "communication.json")
     spent = {
         name: round(1e6 * operation["Communication Time Info"]["Elapse Time(ms)"])
-        for name, operation in told
+        for name, operation in shown
     }
     trace = read_trace(folder)
     rows = trace.collectives.join(trace.events, on="event").select("name", "duration_ns")
@@ -137,14 +137,14 @@ def test_collectives_last_as_long_as_communication_json_says(rank: int) -> None:
 def test_the_statistics_of_operators_follow_from_the_kernels(rank: int) -> None:
     output = TEXT / f"rank{rank}_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
     kernels = read_ascend_table(output / "kernel_details.csv").frame
-    told = read_ascend_table(output / "op_statistic.csv").frame
+    shown = read_ascend_table(output / "op_statistic.csv").frame
     found = kernels.group_by("type", "core").agg(
         n=pl.len(),
         sum_ns=pl.col("duration_ns").sum(),
         least_ns=pl.col("duration_ns").min(),
         most_ns=pl.col("duration_ns").max(),
     )
-    both = told.join(found, on=["type", "core"], how="left")
+    both = shown.join(found, on=["type", "core"], how="left")
     assert both["n"].to_list() == both["count"].to_list()
     assert both["least_ns"].to_list() == both["min_ns"].to_list()
     assert both["most_ns"].to_list() == both["max_ns"].to_list()
@@ -155,7 +155,7 @@ def test_the_statistics_of_operators_follow_from_the_kernels(rank: int) -> None:
 def test_links_carry_what_the_communication_matrix_says(rank: int) -> None:
     folder = TEXT / f"rank{rank}_ascend_pt"
     matrix = folder / "ASCEND_PROFILER_OUTPUT" / "communication_matrix.json"
-    told = {
+    values = {
         tuple(map(int, pair.split("-"))): (link["Transit Size(MB)"], link["Transit Time(ms)"])
         for name, operation in collectives(matrix)
         if name.endswith("-total")
@@ -166,9 +166,9 @@ def test_links_carry_what_the_communication_matrix_says(rank: int) -> None:
         pl.col("bytes").sum(), pl.col("duration_ns").sum()
     )
     pairs = {(source, target): figures for source, target, *figures in sums.iter_rows()}
-    assert told.keys() <= pairs.keys()
-    assert told
-    for pair, (transit_mb, transit_ms) in told.items():
+    assert values.keys() <= pairs.keys()
+    assert values
+    for pair, (transit_mb, transit_ms) in values.items():
         n_bytes, duration_ns = pairs[pair]
         assert abs(n_bytes / 1e6 - transit_mb) < 1e-6
         assert abs(duration_ns - 1e6 * transit_ms) <= 20

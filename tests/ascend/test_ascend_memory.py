@@ -65,8 +65,8 @@ def test_totals_stand_in_for_allocations_that_were_not_recorded(tmp_path: Path) 
 
 
 def test_a_profile_without_memory_says_how_to_record_it(tmp_path: Path) -> None:
-    [told] = longpole.memory(profile(tmp_path)).blocks()
-    assert "profile_memory=True" in told.text
+    [note] = longpole.memory(profile(tmp_path)).blocks()
+    assert "profile_memory=True" in note.text
 
 
 @pytest.mark.parametrize("text", ["", "Name\n", "a,b\n1,2\n", "\x00\xff", "Name,Size(KB)\nx,1e400"])

@@ -33,8 +33,8 @@ def written(folder: Path, step_trace_time: str | None = None) -> Path:
 
 
 def test_what_the_tool_wrote_stands_beside_what_follows_from_the_events(tmp_path: Path) -> None:
-    told = "Device_id,Step,Computing,Communication\n0,7,50.25,800.0\n"
-    found = longpole.ascend_overlap(read_trace(written(tmp_path, told)))
+    text = "Device_id,Step,Computing,Communication\n0,7,50.25,800.0\n"
+    found = longpole.ascend_overlap(read_trace(written(tmp_path, text)))
     assert rows(found) == {
         "computing_ns": (50_000, 50_250),
         "communication_ns": (800_000, 800_000),

@@ -1,6 +1,8 @@
 """The runner, from the user's seat."""
 
 import random
+import shlex
+import subprocess
 import sys
 import threading
 import time
@@ -275,11 +277,11 @@ def test_resume_runs_only_the_rest(tmp_path):
     with Runner(["fake:1"], results=path) as runner:
         runner.run(counted[:2])
     with Runner(["fake:1"], results=path, resume=True) as runner:
-        told = []
-        records = runner.run(counted, told.append)
+        rows = []
+        records = runner.run(counted, rows.append)
         assert runner.status().n_known == 2
     assert outcomes(records) == [Outcome.OK] * 4
-    assert {record.id for record in told} == {"j2", "j3"}
+    assert {record.id for record in rows} == {"j2", "j3"}
     assert (tmp_path / "runs").read_text().split() == ["0", "1", "2", "3"]
 
 
@@ -375,3 +377,22 @@ def test_a_time_that_is_none_is_refused(name, value):
 
 def _read(folder):
     return read_results(folder / "r.jsonl").records
+
+
+# The fault scenarios that other runners fail: hangs, floods, forks, signals, full disks.
+
+
+HERE = Path(__file__).parent
+CHECKER = HERE.parents[2] / "shared" / "faults" / "check_runner.py"
+
+pytestmark = pytest.mark.skipif(not CHECKER.exists(), reason=f"{CHECKER} is not here")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run", [1, 2, 3])
+def test_every_scenario_passes(run):  # noqa: ARG001
+    adapter = shlex.join([sys.executable, str(HERE.parent / "adapters" / "runner_adapter.py")])
+    command = [sys.executable, str(CHECKER), "--cmd", adapter + " {spec}"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    failures = [line for line in answer.stdout.splitlines() if not line.startswith("PASS")]
+    assert failures == ["40/40 passed"]

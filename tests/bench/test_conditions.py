@@ -161,9 +161,11 @@ def test_turns_of_commands_are_dropped_for_all_of_them(read):
 
 
 def record(run, *, is_disturbed=False, **sampling):
-    told = {"is_disturbed": is_disturbed, "clock": "fake", "cache": None, **sampling}
+    values = {"is_disturbed": is_disturbed, "clock": "fake", "cache": None, **sampling}
     samples = (500.0,) if is_disturbed else (100.0 + run % 3,)
-    return Record(f"k run {run}", "k", Outcome.OK, run=str(run), samples_ns=samples, sampling=told)
+    return Record(
+        f"k run {run}", "k", Outcome.OK, run=str(run), samples_ns=samples, sampling=values
+    )
 
 
 def test_a_disturbed_run_is_made_again_and_counts_for_nothing(monkeypatch):
@@ -238,9 +240,9 @@ def test_a_clock_that_stays_locked_is_not_kept_quiet(device, tmp_path, monkeypat
     reading = sampler.Sampler(text)
     reading._device = device
     reading.close()
-    told = capsys.readouterr().err
-    assert "the clock of GPU-7 was locked at 1410 MHz and could not be released" in told
-    assert "nvidia-smi --reset-gpu-clocks" in told
+    sentence = capsys.readouterr().err
+    assert "the clock of GPU-7 was locked at 1410 MHz and could not be released" in sentence
+    assert "nvidia-smi --reset-gpu-clocks" in sentence
     monkeypatch.setattr(sampler, "_device", lambda _: device)
     sampler.release_clock(text)
-    assert capsys.readouterr().err == told
+    assert capsys.readouterr().err == sentence

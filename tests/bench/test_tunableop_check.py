@@ -65,8 +65,8 @@ def test_the_validators_are_compared_with_those_of_torch():
         ("missing_validator", ()),
         ("foreign_validator", (2,)),
     ]
-    told = [problem.message for problem in check(SOUND, expected=torch)]
-    assert told == [
+    rows = [problem.message for problem in check(SOUND, expected=torch)]
+    assert rows == [
         "ROCBLAS_VERSION is missing; torch has 5.2",
         "GCN_ARCH_NAME is gfx1100; torch has gfx942",
     ]

@@ -219,8 +219,8 @@ def test_a_difference_names_what_changed():
     before = HEADER + row(1, "A", 1) + row(2, "A", 1) + row(3, "A", 1) + row(4, "A", 1)
     after = HEADER + row(2, "A", 1) + row(3, "A", 0.5) + row(4, "B", 1) + row(5, "A", 1)
     changes = tunableop.diff(before, after)
-    told = changes.select("parameters", "change", "ratio").rows()
-    assert [(name.split("_")[1], change, ratio) for name, change, ratio in told] == [
+    shown = changes.select("parameters", "change", "ratio").rows()
+    assert [(name.split("_")[1], change, ratio) for name, change, ratio in shown] == [
         ("1", "removed", None),
         ("3", "time", 0.5),
         ("4", "solution", 1.0),

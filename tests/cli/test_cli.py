@@ -17,8 +17,7 @@ import pytest
 from longpole.cli import program
 from longpole.cli.answer import exit_codes, live
 from longpole.report.blocks import Column, Table
-from longpole.report.terminal import Terminal
-from longpole.report.text import text
+from longpole.report.text import Terminal, text
 from longpole.testing import TraceBuilder
 from longpole.wording import escape
 
@@ -83,8 +82,8 @@ def test_a_condition_chooses_rows_or_what_is_added_up_as_the_help_says(longpole,
     assert [row["duration_ns"] for row in rows("activities")] == [50_000]
     # All three take 70 us together: the condition is about single activities.
     assert [row["count"] for row in rows("kernels")] == [1]
-    told = " ".join(longpole("table", "--help")[1].split())
-    assert "it chooses the events that are added up, not the rows" in told
+    sentence = " ".join(longpole("table", "--help")[1].split())
+    assert "it chooses the events that are added up, not the rows" in sentence
 
 
 def test_a_file_alone_means_summary(longpole, trace):
@@ -97,8 +96,8 @@ def test_the_sentence_stands_first(longpole, trace):
     lines = out.splitlines()
     assert (code, err) == (exit_codes.OK, "")
     assert lines[0] == f"{trace}: step 1, 100 µs, rank 3"
-    told = " ".join(line.strip() for line in lines[2:6])
-    assert told.startswith("The step takes 100 µs; the host limits it: up to 66 % shorter")
+    sentence = " ".join(line.strip() for line in lines[2:6])
+    assert sentence.startswith("The step takes 100 µs; the host limits it: up to 66 % shorter")
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])

@@ -73,14 +73,14 @@ def test_fish_shows_whole_descriptions(tmp_path):
     shell = shutil.which("fish")
     if shell is None:
         pytest.skip("fish is not installed")
-    told = subprocess.run(
+    shown = subprocess.run(
         [shell, "-c", FISH.format(words="dem")],
         env={**os.environ, "HOME": str(tmp_path), "PATH": f"{BIN}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert "traces, explain one, and" in told.stdout
+    assert "traces, explain one, and" in shown.stdout
 
 
 def test_a_command_of_bench_is_completed(complete):

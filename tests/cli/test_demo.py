@@ -29,8 +29,8 @@ def test_the_packaged_traces_are_what_the_simulator_writes():
 
 
 def test_the_demo_ends_with_a_verdict_and_commands_that_work(demo, tmp_path, capsys):
-    code, told = demo("--json")
-    data = json.loads(told)["data"]
+    code, output = demo("--json")
+    data = json.loads(output)["data"]
     verdict = longpole.read_trace(tmp_path / "longpole-demo/trace.json.gz").verdict()
     assert (code, data["verdict"]) == (exit_codes.OK, verdict.sentence)
     assert verdict.sides == ("host",)
@@ -51,8 +51,8 @@ def test_the_change_gains_what_was_said_before_it(demo, tmp_path):
 
 
 def test_the_ranks_of_the_demo_have_the_straggler_that_was_planted(demo, capsys):
-    code, told = demo("--ranks", "--json")
-    data = json.loads(told)["data"]
+    code, output = demo("--ranks", "--json")
+    data = json.loads(output)["data"]
     assert code == exit_codes.OK
     assert data["verdict"].startswith("Rank 0 makes the others wait (slow kernel")
     for row in data["next"]:

@@ -93,11 +93,11 @@ def test_a_replay_that_misses_the_run_is_warned_about_with_the_place(
     )
     for command in commands:
         assert run(command) == 4
-        told = capsys.readouterr().err
-        assert "the replay takes 16.0 µs of the measured 105 µs (-84.8%)" in told
-        assert re.search(r"89\.0 µs of them on (thread|tid) 1 at node 4 \(aten::item\)", told)
-        assert "between 0 s and 97.0 µs after the first start" in told
-        assert "[replay_misses_the_run]" in told
+        text = capsys.readouterr().err
+        assert "the replay takes 16.0 µs of the measured 105 µs (-84.8%)" in text
+        assert re.search(r"89\.0 µs of them on (thread|tid) 1 at node 4 \(aten::item\)", text)
+        assert "between 0 s and 97.0 µs after the first start" in text
+        assert "[replay_misses_the_run]" in text
     assert run([*commands[0], "--json"]) == 4
     found = json.loads(capsys.readouterr().out)
     assert (found["status"], found["warnings"][0]["count"]) == ("partial", 1)
@@ -114,9 +114,9 @@ def test_files_that_do_not_belong_together_end_with_3_and_a_hint(capsys):
     execution = str(pairs / "wrong_pair_with_resnet_a100.et.json.gz")
     trace = str(pairs / "resnet_a100.kineto.json.gz")
     assert run(["link", "--et", execution, "--kineto", trace]) == 3
-    told = capsys.readouterr().err
-    assert "581 the name" in told
-    assert "hint: give the two files of one rank of one run" in told
+    text = capsys.readouterr().err
+    assert "581 the name" in text
+    assert "hint: give the two files of one rank of one run" in text
 
 
 def test_explain_names_the_call_and_what_it_waited_for(capsys):
@@ -126,5 +126,5 @@ def test_explain_names_the_call_and_what_it_waited_for(capsys):
     names = ("alexnet_synth.et.json.gz", "alexnet_synth.kineto.json.gz")
     execution, trace = (str(pairs / name) for name in names)
     assert run(["link", "--et", execution, "--kineto", trace, "--explain"]) == 0
-    told = capsys.readouterr().out
-    assert "sync: node 182 (aten::conv2d) waits, in cudaDeviceSynchronize, for node" in told
+    text = capsys.readouterr().out
+    assert "sync: node 182 (aten::conv2d) waits, in cudaDeviceSynchronize, for node" in text

@@ -60,8 +60,8 @@ def test_an_answer_is_as_its_schema_says_and_short(folder, name):
 def test_a_tool_tells_what_the_command_prints(folder, capsys):
     answer = tools.call("summary", CALLS["summary"], [folder])
     evidence = answer.pop("evidence")
-    told = printed(capsys, "summary", folder / "trace.json.gz")
-    assert answer["data"]["verdict"]["sentence"] == told["data"]["verdict"]["sentence"]
+    shown = printed(capsys, "summary", folder / "trace.json.gz")
+    assert answer["data"]["verdict"]["sentence"] == shown["data"]["verdict"]["sentence"]
     events = longpole.read_trace(folder / "trace.json.gz").events
     assert evidence
     for row in evidence:

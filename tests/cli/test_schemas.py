@@ -130,7 +130,7 @@ def test_every_code_of_an_abstention_is_explained():
 
 
 def test_every_cause_of_a_missing_verdict_is_a_code_with_a_sentence():
-    core = Path(__file__).parents[2] / "rust/longpole-core/src/path/remedies/doubt.rs"
+    core = Path(__file__).parents[2] / "rust/longpole-core/src/path/remedies/uncertainty.rs"
     of_core = set(re.findall(r'Self::\w+ => "(\w+)"', core.read_text()))
     assert of_core <= set(get_args(Cause)) <= set(get_args(AbstentionCode))
     # A verdict that is withheld has a sentence of its own; see `verdict/withheld.py`.

@@ -192,10 +192,10 @@ def test_an_input_is_never_written_to(key, folder, capsys):
         for name in names_of(file, key, place):
             before = contents()
             code = call(key, name)
-            told = capsys.readouterr().err
+            text = capsys.readouterr().err
             after = contents()
-            assert {path: after.get(path) for path in before} == before, (name, told)
-            assert code in {2, 3}, (name, told)
+            assert {path: after.get(path) for path in before} == before, (name, text)
+            assert code in {2, 3}, (name, text)
 
 
 def test_a_file_in_a_folder_that_is_read_is_never_written_to(folder, capsys):

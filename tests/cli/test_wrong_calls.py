@@ -99,8 +99,8 @@ def test_an_interrupt_waits_for_the_end_of_an_import(tmp_path):
         assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "in\n"]
         begun = time.monotonic()
         process.send_signal(signal.SIGINT)
-        told, _ = process.communicate(timeout=20)
-    assert told.splitlines()[-1] == "interrupted True"
+        output, _ = process.communicate(timeout=20)
+    assert output.splitlines()[-1] == "interrupted True"
     assert time.monotonic() - begun < 15
 
 

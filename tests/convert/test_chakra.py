@@ -7,11 +7,10 @@ import json
 
 import polars as pl
 import pytest
-from et_pairs import link, needs_pairs
 from et_schema import decode, of_json, values
 
 from longpole import TraceError, WindowError, chakra, read_execution_trace
-from real_traces import SHARED
+from real_traces import SHARED, link, needs_pairs
 
 pytestmark = needs_pairs
 NAMES = ("alexnet_synth", "resnet_a100", "torch213_ddp2_rank0", "torch213_ddp2_rank1")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from et_pairs import link, needs_pairs
 
 from longpole import PairError, WindowError
+from real_traces import link, needs_pairs
 
 pytestmark = needs_pairs
 

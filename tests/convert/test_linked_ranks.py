@@ -6,7 +6,6 @@ import json
 
 import jsonschema
 import pytest
-from et_pairs import FOLDER, needs_pairs
 from et_schema import decode
 from simulated_pairs import execution_trace_of
 
@@ -14,6 +13,7 @@ from longpole import chakra
 from longpole.cli import program
 from longpole.errors import PairError
 from longpole.testing import TraceBuilder
+from real_traces import FOLDER, needs_pairs
 
 RANKS = (0, 1)
 KERNEL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
@@ -103,14 +103,14 @@ def test_calls_of_ranks_are_matched_and_name_their_nodes(files):
 def test_a_run_is_written_as_simulators_look_for_it(files, capsys):
     inputs = ["--et", str(files / "et.*.json"), "--kineto", str(files / "kineto.*.json")]
     code = program.run(["chakra", "convert", *inputs, "-o", str(files / "out")])
-    told = capsys.readouterr().out
+    text = capsys.readouterr().out
     assert sorted(path.name for path in (files / "out").iterdir()) == [
         "rank.0.et",
         "rank.1.et",
         "rank.groups.json",
     ]
     assert json.loads((files / "out" / "rank.groups.json").read_text()) == {"7": [0, 1]}
-    assert "2 ranks, 2 calls of several, matched by sequence" in told
+    assert "2 ranks, 2 calls of several, matched by sequence" in text
     for rank in RANKS:
         graph = chakra.read_chakra(files / "out" / f"rank.{rank}.et")
         collectives = [graph.attributes(row) for row in range(len(graph))]
@@ -147,9 +147,9 @@ def test_four_real_ranks_in_whole_microseconds_become_graphs_that_drain(tmp_path
     folder = FOLDER / "dlrm"
     pairs = ["--et", str(folder / "*.et.json.gz"), "--kineto", str(folder / "*.kineto.json.gz")]
     assert program.run(["chakra", "convert", *pairs, "-o", str(tmp_path)]) == 0
-    told = capsys.readouterr().out
-    assert "4 ranks, 8 calls of several" in told
-    assert told.count("no problems found") == 4
+    text = capsys.readouterr().out
+    assert "4 ranks, 8 calls of several" in text
+    assert text.count("no problems found") == 4
     counts = [drained(tmp_path / f"rank.{rank}.et") for rank in range(4)]
     assert all(n_issued == n_nodes > 2_400 for n_issued, n_nodes in counts)
 
@@ -178,9 +178,9 @@ def test_answers_come_in_every_format(files, capsys, form):
     }
     for name, command in commands.items():
         assert program.run([*command, "--format", form]) in {0, 1}
-        told = capsys.readouterr().out
-        assert told or (form, name) == ("csv", "chakra.check")
+        text = capsys.readouterr().out
+        assert text or (form, name) == ("csv", "chakra.check")
         if form == "json":
             assert program.run(["schema", *name.split(".")]) == 0
             schema = json.loads(capsys.readouterr().out)
-            jsonschema.validate(json.loads(told)["data"], schema)
+            jsonschema.validate(json.loads(text)["data"], schema)

@@ -136,8 +136,8 @@ def test_check_says_which_file_was_damaged_and_a_step_can_be_cut(tmp_path, capsy
     source.write_bytes(source.read_bytes()[:-4])
     repair(source, whole)
     assert program.run(["check", str(whole)]) == 1
-    told = "In the file before conversion: the file ends inside the trace."
-    assert told in capsys.readouterr().out
+    text = "In the file before conversion: the file ends inside the trace."
+    assert text in capsys.readouterr().out
     trace = longpole.read_trace(whole)
     window = longpole.choose_window(trace, 2)
     cut(trace, whole, window, tmp_path / "step.json")

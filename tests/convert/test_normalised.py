@@ -94,13 +94,13 @@ def test_an_arrow_moves_with_its_slice_and_has_a_small_id(tmp_path):
         {"ph": "f", "bp": "e", "pid": 2, "tid": "stream", **arrow, "ts": 20},
     ]
     _, output = written(events, tmp_path)
-    told = json.loads(output.read_text())["traceEvents"]
-    late = next(event for event in told if event["name"] == "late")
-    begin, end = (next(event for event in told if event["ph"] == phase) for phase in "sf")
+    shown = json.loads(output.read_text())["traceEvents"]
+    late = next(event for event in shown if event["name"] == "late")
+    begin, end = (next(event for event in shown if event["ph"] == phase) for phase in "sf")
     assert late["tid"] == begin["tid"] != 7
     assert begin["id"] == end["id"] == 1
     assert isinstance(end["tid"], int)
-    names = {event["tid"]: event["args"]["name"] for event in told if event["ph"] == "M"}
+    names = {event["tid"]: event["args"]["name"] for event in shown if event["ph"] == "M"}
     assert names == {7: "main", late["tid"]: "main (2)"}
 
 

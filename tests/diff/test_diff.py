@@ -332,11 +332,11 @@ def test_a_change_that_explains_little_is_not_called_the_cause(base):
     [*_, change] = found.changes
     little = replace(change, stands_out=True, effect_ns=50.0, new_ns=change.base_ns + 50.0)
     longer = replace(found.new, mean_ns=found.base.mean_ns + 1_000.0)
-    told = sentence(replace(found, new=longer, changes=(little,), n_differences=1, change=0.1))
-    assert "No change that stands out from the noise of the steps explains that" in told
+    shown = sentence(replace(found, new=longer, changes=(little,), n_differences=1, change=0.1))
+    assert "No change that stands out from the noise of the steps explains that" in shown
     much = replace(little, effect_ns=900.0)
-    told = sentence(replace(found, new=longer, changes=(much,), n_differences=1, change=0.1))
-    assert "What changed most: " in told
+    shown = sentence(replace(found, new=longer, changes=(much,), n_differences=1, change=0.1))
+    assert "What changed most: " in shown
 
 
 def test_a_missing_side_or_a_gate_that_is_no_share_is_refused(base):
@@ -423,12 +423,12 @@ def test_a_gate_fails_a_regression_only(tmp_path, capsys, a_program):
     assert asked(capsys, base, slow, "--gate", "3%")[0] == 1
     assert asked(capsys, slow, base, "--gate", "3%")[0] == 0
     assert asked(capsys, base, base, "--gate", "3%")[0] == 0
-    code, told = asked(capsys, base, slow, "--gate", "3%", "--format", "md")
+    code, output = asked(capsys, base, slow, "--gate", "3%", "--format", "md")
     assert code == 1
-    assert "### " in told
-    assert "| what changed | name |" in told
-    code, told = asked(capsys, base, slow, "--format", "csv")
-    assert told.startswith("kind,name,base_counts,")
+    assert "### " in output
+    assert "| what changed | name |" in output
+    code, output = asked(capsys, base, slow, "--format", "csv")
+    assert output.startswith("kind,name,base_counts,")
 
 
 def test_directories_are_runs(tmp_path, capsys, a_program):
@@ -436,9 +436,9 @@ def test_directories_are_runs(tmp_path, capsys, a_program):
         (tmp_path / side).mkdir()
         for seed in range(2):
             run_of(a_program, seed).write(tmp_path / side / f"{seed}.json")
-    code, told = asked(capsys, tmp_path / "main", f"{tmp_path}/branch/*.json", "--json")
+    code, output = asked(capsys, tmp_path / "main", f"{tmp_path}/branch/*.json", "--json")
     assert code == 0
-    data = json.loads(told)["data"]
+    data = json.loads(output)["data"]
     assert (data["base"]["n_runs"], data["verdict"]) == (2, "neutral")
 
 
@@ -472,9 +472,9 @@ def test_names_of_a_trace_stay_text(tmp_path, capsys):
 
     name = "<script>alert(1)</script>|`x`"
     for form in ("md", "html"):
-        _, told = asked(capsys, trace(name, 300), trace(name, 800), "--format", form)
-        assert "<script>alert" not in told
-        assert "alert" in told
+        _, output = asked(capsys, trace(name, 300), trace(name, 800), "--format", form)
+        assert "<script>alert" not in output
+        assert "alert" in output
 
 
 @pytest.mark.skipif(not BEFORE_AFTER.exists(), reason=f"no traces in {BEFORE_AFTER}")
@@ -505,9 +505,9 @@ def test_where_one_step_has_another_path_than_all_together_both_are_told(tmp_pat
     assert (kernel.base_ns, kernel.base_alone_ns) == (13_750, 55_000)
     again = path.with_name("again.json")
     again.write_bytes(path.read_bytes())
-    told = " ".join(asked(capsys, path, again)[1].split())
-    assert "goes through 4 steps together: kernel is 13.8 µs of a step." in told
-    assert "(`longpole path`) it is 55.0 µs" in told
+    text = " ".join(asked(capsys, path, again)[1].split())
+    assert "goes through 4 steps together: kernel is 13.8 µs of a step." in text
+    assert "(`longpole path`) it is 55.0 µs" in text
 
 
 def test_a_change_of_one_window_is_read_off_in_the_others(base):
@@ -545,9 +545,9 @@ def test_where_a_trace_is_cut_the_damage_is_said_and_no_cause(tmp_path, capsys):
         (tmp_path / f"{name}.json").write_bytes(text)
     command = ["diff", *(str(tmp_path / f"{name}.json") for name in ("base", "new"))]
     assert program.run(command) == 4
-    told = capsys.readouterr().out
-    assert "The new trace is damaged (" in told
-    assert "gemm" not in told
+    message = capsys.readouterr().out
+    assert "The new trace is damaged (" in message
+    assert "gemm" not in message
     program.run([*command, "--json"])
     data = json.loads(capsys.readouterr().out)["data"]
     assert [it["is_grave"] for it in data["new"]["damage"]] == [True]

@@ -8,7 +8,7 @@ import longpole
 from longpole.analyses.operator_work import operators_with_work
 from longpole.flops import MATRIX_OPERATORS
 from longpole.flops.attention import ATTENTION
-from longpole.flops.convolutions import CONVOLUTIONS
+from longpole.flops.products import CONVOLUTIONS
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytestmark = pytest.mark.torch

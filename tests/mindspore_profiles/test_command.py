@@ -12,9 +12,9 @@ from mindspore_files import cpu_profile, write
 
 def test_the_answer_names_operators_and_their_times(tmp_path, capsys):
     assert run(["mindspore", str(cpu_profile(tmp_path))]) == 0
-    told = capsys.readouterr().out
-    assert "Mul" in told
-    assert "300 µs" in told
+    text = capsys.readouterr().out
+    assert "Mul" in text
+    assert "300 µs" in text
 
 
 def test_the_timeline_that_is_written_is_read_by_other_commands(tmp_path, capsys):
@@ -43,10 +43,10 @@ def test_a_rank_that_fails_is_a_warning_beside_the_answer_of_the_others(tmp_path
     cpu_profile(tmp_path, 3)
     (tmp_path / "step_trace_profiling_3.txt").write_text("")
     assert run(["mindspore", str(tmp_path)]) == 0
-    told = capsys.readouterr()
-    assert "rank 0" in told.out
-    assert "rank 3: the step trace is empty: the rank is not analysed" in told.err
-    assert "[empty_file]" in told.err
+    text = capsys.readouterr()
+    assert "rank 0" in text.out
+    assert "rank 3: the step trace is empty: the rank is not analysed" in text.err
+    assert "[empty_file]" in text.err
 
 
 def test_a_folder_without_a_profile_ends_with_its_code(tmp_path, capsys):
@@ -63,6 +63,6 @@ def test_operations_without_a_unit_are_shown_as_the_file_has_them(tmp_path, caps
     columns = "full_kernel_name, FLOPs, FLOPS, FLOPS utilization"
     write(tmp_path / "flops_1.txt", columns, "a, 300, 7, 1", "b, 33, 7, 1")
     assert run(["mindspore", str(tmp_path)]) == 0
-    told = capsys.readouterr()
-    assert "its values are shown without conversion" in told.err
-    assert "Operations of 2 operators: 333 in the unit of the file" in told.out
+    text = capsys.readouterr()
+    assert "its values are shown without conversion" in text.err
+    assert "Operations of 2 operators: 333 in the unit of the file" in text.out

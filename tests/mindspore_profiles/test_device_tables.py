@@ -95,10 +95,10 @@ def test_text_files_and_exported_files_of_one_profile_are_both_analysed(tmp_path
     exported(tmp_path)
     cpu_profile(tmp_path / "rank-3_20250101_ascend_ms/FRAMEWORK", 3)
     assert run(["mindspore", str(tmp_path), "-o", str(tmp_path / "out")]) == 0
-    told = capsys.readouterr().out
-    assert "Mul" in told
-    assert "rank 3, device" in told
-    assert "20 % of the time" in told
+    text = capsys.readouterr().out
+    assert "Mul" in text
+    assert "rank 3, device" in text
+    assert "20 % of the time" in text
     header, first, *_ = (tmp_path / "out/device_operators_3.csv").read_text().splitlines()
     assert header == "type,core,n_runs,total_ns,min_ns,max_ns,share"
     assert first == "MatMul,AI_CORE,2,40000,10000,30000,0.8"

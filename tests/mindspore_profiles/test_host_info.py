@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import longpole
 from longpole.mindspore import ProfileError, read_host_info
-from longpole.mindspore.host_info_compat import compatible_dataset, compatible_memory_and_timeline
+from longpole.mindspore.host_info import compatible_dataset, compatible_memory_and_timeline
 from longpole.mindspore.timeline import host_info_trace
 from mindspore_files import HEADER, host_file, host_line
 

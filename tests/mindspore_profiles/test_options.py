@@ -203,5 +203,5 @@ def test_nothing_is_raised_but_what_is_documented(device, options, environment):
 def test_msprof_is_told_that_no_level_was_asked_for():
     levels = [None, "Level1"]
     made = [ProfilerOptions.validate("ascend", profiler_level=level) for level in levels]
-    told = [json.loads(each.msprof_options())["profiler_level"] for each in made]
-    assert told == ["off", "Level1"]
+    rows = [json.loads(each.msprof_options())["profiler_level"] for each in made]
+    assert rows == ["off", "Level1"]

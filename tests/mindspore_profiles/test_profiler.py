@@ -121,9 +121,9 @@ def test_when_and_where_is_written_down(backend, tmp_path):
     made = Profiler(backend=backend, output_path=tmp_path, environment=variables)
     info = made.analyse().info
     assert info.name == "profiler_info_3.json"  # of a GPU, the rank is that of the device
-    told = json.loads(info.read_text())
-    assert (told["rank_id"], told["rank_size"], told["context_mode"]) == ("3", 8, "pynative")
-    assert {"profiling_start_time", "profiling_stop_time", "analyse_end_time"} <= told.keys()
+    shown = json.loads(info.read_text())
+    assert (shown["rank_id"], shown["rank_size"], shown["context_mode"]) == ("3", 8, "pynative")
+    assert {"profiling_start_time", "profiling_stop_time", "analyse_end_time"} <= shown.keys()
 
 
 def test_where_msprof_records_every_method_returns_at_once(tmp_path):

@@ -10,8 +10,7 @@ import longpole
 from longpole.mindspore import ProfileError, read_step_trace, timeline_events
 from longpole.mindspore.findings import Findings
 from longpole.mindspore.layouts import find_ranks
-from longpole.mindspore.step_trace import read_step_detail, read_steps
-from longpole.mindspore.step_trace_compat import compatible_step_trace
+from longpole.mindspore.step_trace import compatible_step_trace, read_step_detail, read_steps
 from mindspore_files import given, write
 
 

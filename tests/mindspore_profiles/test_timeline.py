@@ -13,8 +13,7 @@ from longpole.mindspore.executions import Executions
 from longpole.mindspore.findings import Findings
 from longpole.mindspore.layouts import find_ranks
 from longpole.mindspore.steps import Step, enclosing_steps
-from longpole.mindspore.timeline import rank_timeline
-from longpole.mindspore.timeline_compat import compatible_timeline
+from longpole.mindspore.timeline import compatible_timeline, rank_timeline
 from mindspore_files import cpu_profile, given, host_file, host_line, write
 
 

@@ -104,29 +104,29 @@ def metadata() -> dict[str, Any]:
     """Ask cargo what longpole is built from."""
     command = ["cargo", "metadata", "--locked", "--format-version", "1"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    shown: dict[str, Any] = json.loads(done.stdout)
+    return shown
 
 
 def dependencies() -> list[dict[str, Any]]:
     """List the crates that are not part of longpole, by name and version."""
-    told = metadata()
-    members = set(told["workspace_members"])
-    return _in_order(crate for crate in told["packages"] if crate["id"] not in members)
+    shown = metadata()
+    members = set(shown["workspace_members"])
+    return _in_order(crate for crate in shown["packages"] if crate["id"] not in members)
 
 
 def linked() -> list[dict[str, Any]]:
     """List those of them that are linked into the wheel, on any platform."""
-    told = metadata()
-    crates = {crate["id"]: crate for crate in told["packages"]}
-    used = {node["id"]: _normal(node) for node in told["resolve"]["nodes"]}
+    shown = metadata()
+    crates = {crate["id"]: crate for crate in shown["packages"]}
+    used = {node["id"]: _normal(node) for node in shown["resolve"]["nodes"]}
     [root] = [crate["id"] for crate in crates.values() if crate["name"] == LINKED]
     found, waiting = set[str](), [root]
     while waiting:
         one = waiting.pop()
         waiting += used[one] - found
         found |= used[one]
-    members = set(told["workspace_members"])
+    members = set(shown["workspace_members"])
     return _in_order(crates[one] for one in found - members)
 
 

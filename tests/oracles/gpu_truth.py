@@ -67,9 +67,9 @@ def _line(row: Row) -> str:
         f"{it.remedy} {100 * it.gain_low:.1f}..{100 * it.gain_high:.1f}" for it in named[:2]
     )
     is_named = any(it.remedy in MENDING[row["name"]] for it in named[:2])
-    told = "named" if is_named else "NOT NAMED"
+    text = "named" if is_named else "NOT NAMED"
     still = f"; after: {', '.join(row['still_named'])}" if row["still_named"] else ""
-    return f"{row['name']:11} {measured} ({least} - {most})  {told:9}  {first}{still}"
+    return f"{row['name']:11} {measured} ({least} - {most})  {text:9}  {first}{still}"
 
 
 if __name__ == "__main__":

@@ -42,31 +42,31 @@ class Fault:
 FAULTS = (
     Fault(
         "a stream follows the first to finish instead of the last",
-        "graph/rules/stream_order.rs",
+        "graph/rules/starts.rs",
         "self.last_finished = self.last_finished.max(Some(first));",
         "self.last_finished = self.last_finished.or(Some(first));",
     ),
     Fault(
         "work inside its call follows the end of the call",
-        "graph/rules/launches.rs",
+        "graph/rules/starts.rs",
         "push(nodes.start(call), (Kind::Runtime, Role::LaunchInside), call);",
         "push(nodes.start(call), (Kind::Launch, Role::LaunchInside), call);",
     ),
     Fault(
         "a recorded wait for an event reaches up to the call that waits",
-        "graph/rules/recorded_waits.rs",
+        "graph/rules/stream_waits.rs",
         ".or_else(|| other.last_submitted_before(recorded_ns));",
         ".or_else(|| other.last_submitted_before(i64::MAX));",
     ),
     Fault(
         "a recorded wait for an event ignores when the event was recorded",
-        "graph/facts/recorded_syncs.rs",
+        "graph/facts/waits.rs",
         "stream.last_awaited(recorded_ns, call, streams.timeline)",
         "stream.last_awaited(called_ns, call, streams.timeline)",
     ),
     Fault(
         "work that ends a little after its wait is not cut off there",
-        "graph/rules/returns.rs",
+        "graph/rules/syncs.rs",
         "if 0 < late_ns",
         "if 1_000_000 < late_ns",
     ),
@@ -90,7 +90,7 @@ FAULTS = (
     ),
     Fault(
         "an edge that did not bind keeps all of its time",
-        "path/what_if/lags.rs",
+        "path/what_if/pass.rs",
         "edge.gap_ns(&graph.nodes).min(graph.typical_ns(edge.role))",
         "edge.gap_ns(&graph.nodes).max(graph.typical_ns(edge.role))",
     ),
@@ -109,7 +109,7 @@ FAULTS = (
     ),
     Fault(
         "of a gap the time after the call counts as the host's",
-        "measure/gaps.rs",
+        "measure/idle_causes.rs",
         "returned.clamp(start_ns, end_ns) - start_ns",
         "end_ns - returned.clamp(start_ns, end_ns)",
         MEASURE_TESTS,

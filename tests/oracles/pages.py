@@ -444,18 +444,18 @@ def answered(page: Path) -> str:
 
 
 def _answered(block: re.Match[str]) -> str:
-    told = _told(block["words"]).splitlines(keepends=True)
-    shown = "".join(told[: int(block["lines"] or len(told))])
+    described = _told(block["words"]).splitlines(keepends=True)
+    shown = "".join(described[: int(block["lines"] or len(described))])
     return block["asked"] + shown.rstrip("\n") + "\n"
 
 
 def _told(words: str) -> str:
     """Run a command; give what it prints where no terminal says how wide it is."""
     os.environ.pop("COLUMNS", None)
-    told = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
-    with contextlib.redirect_stdout(told):
+    shown = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with contextlib.redirect_stdout(shown):
         run(shlex.split(words))
-    return told.buffer.getvalue().decode()
+    return shown.buffer.getvalue().decode()
 
 
 def main() -> int:

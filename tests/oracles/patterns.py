@@ -84,9 +84,9 @@ def _summary(rows: list[Judged]) -> Iterator[str]:
     worth = [row for row in rows if row.is_worth]
     for row in worth:
         if not (row.is_first and row.holds) or row.still_named:
-            told = ", ".join(f"{name} {low:.3f}..{high:.3f}" for name, low, high in row.named)
+            text = ", ".join(f"{name} {low:.3f}..{high:.3f}" for name, low, high in row.named)
             still = " still named" if row.still_named else ""
-            yield f"{row.seed} {row.pattern} {row.gain:.3f}: {told}{still}"
+            yield f"{row.seed} {row.pattern} {row.gain:.3f}: {text}{still}"
     n_first, n_hold = sum(row.is_first for row in worth), sum(row.holds for row in worth)
     yield f"{len(rows)} programs, {len(worth)} worth mending"
     yield f"named first {n_first / len(worth):.1%}, interval holds {n_hold / len(worth):.1%}"

@@ -20,7 +20,7 @@ if __name__ == "__main__":
 
 from longpole import Trace, read_trace
 from oracles.simulator import Machine, Run
-from oracles.simulator.overhead import PlantedCosts, with_overhead
+from oracles.simulator.losses import PlantedCosts, with_overhead
 from oracles.simulator.program import (
     Busy,
     Launch,

@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from oracles import simulator
-from oracles.simulator import Drop, Losses, Machine, NoWait, Scale, command, simulate, write_large
-from oracles.simulator.kinds import Kind
+from oracles.simulator import Drop, Losses, Machine, NoWait, Scale, large, simulate, write_large
+from oracles.simulator.changes import Kind
 from oracles.simulator.program import (
     Backward,
     Busy,
@@ -555,7 +555,7 @@ def assert_arrows_join(events):
 def test_the_command_line_writes_a_trace_and_its_truth(tmp_path):
     trace, truth = tmp_path / "trace.json.gz", tmp_path / "truth.json"
     arguments = ["training", "--steps", "2", "--seed", "3", "-o", str(trace), "--truth", str(truth)]
-    assert command.main(arguments) == 0
+    assert large.main(arguments) == 0
     with gzip.open(trace) as file:
         assert json.load(file)["traceEvents"]
     assert next(window["name"] for window in json.loads(truth.read_text())["windows"]) == "trace"

@@ -172,9 +172,9 @@ def test_a_wait_for_nothing_that_was_recorded_is_unrecorded():
 def test_a_copy_without_its_copy_is_unrecorded_and_a_memset_is_not():
     events = [launch(0, 2, 1), kernel("K", 4, 20, 1)]
     lost = [*events, call("cudaMemcpyAsync", 10, 40, 7)]
-    assert (counts(lost)["lost_launches"], counts(lost)["unrecorded_waits"]) == (1, 1)
+    assert (counts(lost)["missing_activities"], counts(lost)["unrecorded_waits"]) == (1, 1)
     memset = [*events, call("cudaMemsetAsync", 10, 40, 7)]
-    assert (counts(memset)["lost_launches"], counts(memset)["unrecorded_waits"]) == (0, 0)
+    assert (counts(memset)["missing_activities"], counts(memset)["unrecorded_waits"]) == (0, 0)
 
 
 # Devices
@@ -261,7 +261,7 @@ def chained(start, number, *, lost=""):
 def test_a_node_that_other_launches_have_is_lost_and_what_follows_waited_for_it():
     launches = [chained(100 * n, n + 1, lost="B" if n == 3 else "") for n in range(4)]
     path = read(list(chain(*launches))).critical_path(whole=True)
-    assert path.counts["lost_nodes"] == 1
+    assert path.counts["missing_nodes"] == 1
     assert (330, 339, "unrecorded", "C") in whole(list(chain(*launches)))
 
 
@@ -271,7 +271,7 @@ def test_a_launch_without_room_for_a_node_is_of_another_graph():
         *(kernel("A", 408, 430, 5), kernel("C", 431, 452, 5), kernel("D", 453, 462, 5)),
     ]
     events = list(chain(*(chained(100 * n, n + 1) for n in range(4)), other))
-    assert counts(events)["lost_nodes"] == 0
+    assert counts(events)["missing_nodes"] == 0
 
 
 # Launches that are missing
@@ -312,7 +312,7 @@ def test_a_late_start_behind_a_launch_without_work_is_unrecorded():
         (20, 60, "unrecorded", "next"),
         (60, 900, "kernel", "next"),
     ]
-    assert counts(events)["lost_launches"] == 1
+    assert counts(events)["missing_activities"] == 1
 
 
 def allocation(start, *, correlation, work_end):
@@ -461,7 +461,7 @@ def copied(memory, *, between=(), name="Memcpy DtoH (Device -> {})"):
 
 def test_a_thread_waits_for_a_copy_to_pageable_memory_whose_call_is_lost():
     events = copied("Pageable")
-    assert counts(events)["lost_copy_calls"] == 1
+    assert counts(events)["missing_copy_calls"] == 1
     assert whole(events)[-4:] == [
         (21, 50, "copy", "Memcpy DtoH (Device -> Pageable)"),
         (50, 53, "sync_return", "aten::item"),
@@ -472,13 +472,13 @@ def test_a_thread_waits_for_a_copy_to_pageable_memory_whose_call_is_lost():
 
 def test_a_thread_waits_for_a_copy_from_pageable_memory_whose_call_is_lost():
     name = "Memcpy HtoD ({} -> Device)"
-    assert counts(copied("Pageable", name=name))["lost_copy_calls"] == 1
-    assert counts(copied("Pinned", name=name))["lost_copy_calls"] == 0
+    assert counts(copied("Pageable", name=name))["missing_copy_calls"] == 1
+    assert counts(copied("Pinned", name=name))["missing_copy_calls"] == 0
 
 
 def test_nobody_waits_for_a_copy_to_pinned_memory_or_while_doing_other_things():
-    assert counts(copied("Pinned"))["lost_copy_calls"] == 0
+    assert counts(copied("Pinned"))["missing_copy_calls"] == 0
     busy = copied("Pageable", between=[operator("aten::mul", 30, 40)])
-    assert counts(busy)["lost_copy_calls"] == 0
+    assert counts(busy)["missing_copy_calls"] == 0
     in_a_call = copied("Pageable", between=[call("cudaMemcpy", 10, 53)])
-    assert counts(in_a_call)["lost_copy_calls"] == 0
+    assert counts(in_a_call)["missing_copy_calls"] == 0

@@ -367,12 +367,12 @@ def test_what_was_lost_of_a_trace_is_said_beside_the_answer(tmp_path, capsys):
     damaged.write_text((tmp_path / written(tmp_path, WAITING)).read_text()[:-60])
     for options in ([], ["--format", "md"], ["--format", "csv"]):
         assert run(["path", str(damaged), *options]) == exit_codes.INCONCLUSIVE
-        told = capsys.readouterr()
-        assert told.err.startswith(f"warning: {damaged}: ")
-        assert "warning" not in told.out
+        text = capsys.readouterr()
+        assert text.err.startswith(f"warning: {damaged}: ")
+        assert "warning" not in text.out
     run(["path", str(damaged), "--json"])
-    told = capsys.readouterr()
-    assert (json.loads(told.out)["status"], told.err) == ("partial", "")
+    text = capsys.readouterr()
+    assert (json.loads(text.out)["status"], text.err) == ("partial", "")
 
 
 def test_launches_without_any_work_are_said(tmp_path, capsys):
@@ -405,7 +405,7 @@ def test_an_answer_carries_its_question(trace, capsys):
     _, out = answer(capsys, "whatif", trace, "--scale", "kernel:long=0.5", "--json")
     data = json.loads(out)["data"]
     what = {"kind": "kernel", "matching": "long", "by": 0.5, "time_ns": None}
-    assert data["changes"] == [{"change": "scale", **what, "events": None, "stretches": None}]
+    assert data["changes"] == [{"change": "scale", **what, "events": None, "time_ranges": None}]
     assert data["share"] == pytest.approx(data["gain_ns"] / data["length_ns"])
     _, out = answer(capsys, "whatif", trace, "--scale", "kernel:long=0.5", "--format", "csv")
     header, row = out.splitlines()

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import longpole
-from longpole.analyses.path_order import in_order, stretches_table
+from longpole.analyses.path_order import in_order, sections_table
 from longpole.cli.program import run
 from longpole.testing import TraceBuilder
 
@@ -32,38 +32,38 @@ def told(trace):
 
 
 def test_segments_of_an_operator_and_of_what_is_nested_in_it_are_one_stretch(trace):
-    path, stretches = told(trace)
-    host = [row for row in stretches if row["name"] == "aten::linear"]
+    path, sections = told(trace)
+    host = [row for row in sections if row["name"] == "aten::linear"]
     assert len(host) == LAYERS
     assert [row["duration_ns"] for row in host] == [80_000] * LAYERS
     assert {(row["side"], row["count"], row["kind"]) for row in host} == {("host", 2, "operator")}
     assert {row["annotation"] for row in host} == {"forward"}
-    assert len(path.segments) > len(stretches)
+    assert len(path.segments) > len(sections)
 
 
 def test_an_activity_has_the_operator_that_launched_it(trace):
-    _, stretches = told(trace)
-    (kernel,) = (row for row in stretches if row["kind"] == "kernel")
+    _, sections = told(trace)
+    (kernel,) = (row for row in sections if row["kind"] == "kernel")
     assert (kernel["name"], kernel["side"]) == ("aten::mm", "device")
 
 
 def test_stretches_follow_one_another_and_cover_the_window(trace):
-    path, stretches = told(trace)
-    ends = [row["start_ns"] + row["duration_ns"] for row in stretches]
-    assert [row["start_ns"] for row in stretches] == [0, *ends[:-1]]
+    path, sections = told(trace)
+    ends = [row["start_ns"] + row["duration_ns"] for row in sections]
+    assert [row["start_ns"] for row in sections] == [0, *ends[:-1]]
     assert ends[-1] == path.length_ns
-    assert sum(row["share"] for row in stretches) == pytest.approx(1)
+    assert sum(row["share"] for row in sections) == pytest.approx(1)
 
 
 def test_time_outside_operators_is_called_so_and_not_by_the_step(trace):
-    _, stretches = told(trace)
-    assert "host time outside operators" in {row["name"] for row in stretches}
-    assert not any(row["name"].startswith("ProfilerStep") for row in stretches)
+    _, sections = told(trace)
+    assert "host time outside operators" in {row["name"] for row in sections}
+    assert not any(row["name"].startswith("ProfilerStep") for row in sections)
 
 
 def test_short_stretches_between_the_longest_are_one_row(trace):
-    path, stretches = told(trace)
-    rows = stretches_table(stretches, 1).rows
+    path, sections = told(trace)
+    rows = sections_table(sections, 1).rows
     before, longest, after = rows
     assert longest[4] == "aten::mm"
     assert before[4].startswith("15 shorter: aten::linear, ")
@@ -75,8 +75,8 @@ def test_a_data_loader_is_one_stretch_whatever_runs_in_it():
     loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
     builder = TraceBuilder().step(1, (0, 100)).annotation(loader, (10, 70))
     builder.operator("aten::stack", (20, 40)).operator("aten::mm", (75, 95))
-    _, stretches = told(builder)
-    assert [row["name"] for row in stretches if row["kind"] == "data_loading"] == [loader]
+    _, sections = told(builder)
+    assert [row["name"] for row in sections if row["kind"] == "data_loading"] == [loader]
 
 
 def test_the_command_shows_the_order_in_every_format(trace, tmp_path, capsys):

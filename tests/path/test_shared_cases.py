@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 
 import longpole
+from oracles.golden import GOLDEN, golden_paths, recordings
 from real_traces import SHARED
 from tiny_traces import US, segments
 
@@ -41,3 +42,18 @@ def changes_of(question):
         matching, by = question["scale"]
         changes.append(longpole.Scale(matching=matching, by=Fraction(by)))
     return changes
+
+
+# The paths of recorded programs stay what they were when they were last read.
+
+
+PATHS = json.loads(GOLDEN.read_text())
+
+
+@pytest.mark.parametrize("file", recordings(), ids=lambda file: file.name)
+def test_a_recorded_program_keeps_its_paths(file):
+    assert golden_paths(file) == PATHS[file.name]
+
+
+def test_every_golden_path_is_that_of_a_recording():
+    assert PATHS.keys() == {file.name for file in recordings()}

@@ -7,12 +7,12 @@ import json
 import pickle
 
 import pytest
-from rank_cases import rank_cases
 
 import longpole
 from longpole import dumps, read_dumps
 from longpole.cli import program
 from longpole.testing import TraceBuilder
+from real_traces import rank_cases
 
 ALL = "[0, 1, 2]"
 
@@ -155,9 +155,9 @@ def test_a_pickle_is_refused_by_name_and_never_opened(tmp_path, capsys):
     with pytest.raises(longpole.RanksError, match="pickle"):
         read_dumps(tmp_path)
     assert program.run(["ranks", str(tmp_path)]) != 0
-    told = capsys.readouterr().err
-    assert "rank_0 is a pickle" in told
-    assert "_dump_nccl_trace_json" in told
+    text = capsys.readouterr().err
+    assert "rank_0 is a pickle" in text
+    assert "_dump_nccl_trace_json" in text
     assert not tmp_path.joinpath("opened").exists()
 
 

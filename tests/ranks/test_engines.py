@@ -20,7 +20,7 @@ from longpole import Scale, read_traces
 from longpole.clusters import started_ray
 from longpole.errors import RanksError
 from longpole.traces.engines import Lost, run
-from oracles.simulator.ranks_kineto import write_ranks
+from oracles.simulator.ranks import write_ranks
 from oracles.simulator.ranks_programs import random_ranks
 
 # On a busy machine, Ray needs a minute and more for new workers.

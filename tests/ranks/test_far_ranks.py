@@ -63,8 +63,8 @@ def test_a_base_that_is_no_time_ends_no_answer(folder, base_ns, other_ns):
 def test_a_clock_far_from_zero_ends_no_answer(folder, shift_us, capsys):
     assert set(asked(folder, rank(0), rank(1, shift_us), rank(2, -shift_us))) <= {0, 1, 3, 4}
     # Times that do not fit 64 bits in ns are dropped when the trace is read.
-    told = capsys.readouterr().out
-    assert ("more than 73 years from zero" in told) == (shift_us == 2**52)
+    text = capsys.readouterr().out
+    assert ("more than 73 years from zero" in text) == (shift_us == 2**52)
 
 
 def test_ranks_of_today_and_of_a_clock_from_zero_are_joined(folder):

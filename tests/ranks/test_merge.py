@@ -12,7 +12,7 @@ import pytest
 from longpole import merge, read_traces
 from longpole.cli import program
 from longpole.testing import TraceBuilder
-from oracles.simulator.ranks_kineto import write_ranks
+from oracles.simulator.ranks import write_ranks
 from oracles.simulator.ranks_programs import random_ranks
 
 

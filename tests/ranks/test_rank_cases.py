@@ -6,9 +6,9 @@ import re
 
 import polars as pl
 import pytest
-from rank_cases import rank_cases, read_case
 
 from longpole import Scale
+from real_traces import rank_cases, read_case
 
 CASES = {name: case for name, case in rank_cases().items() if "ranks" in case}
 pytestmark = pytest.mark.skipif(not CASES, reason="the cases are not here")

@@ -8,7 +8,7 @@ import pytest
 
 from longpole import ranks, read_traces
 from longpole.cli import program
-from oracles.simulator.ranks_kineto import write_ranks
+from oracles.simulator.ranks import write_ranks
 from oracles.simulator.ranks_programs import random_ranks
 
 
@@ -43,9 +43,9 @@ def test_the_steps_of_each_rank_are_told_as_recorded_and_without_the_profiler(fo
 def test_the_command_takes_the_time_of_a_step(folder, step_ns, capsys):
     given = ["--step-time", f"{step_ns}ns"]
     assert program.run(["ranks", str(folder), *given]) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert " without the profiler, as given (" in told
-    assert " recorded). Waits, gains and the path are as recorded." in told
+    text = " ".join(capsys.readouterr().out.split())
+    assert " without the profiler, as given (" in text
+    assert " recorded). Waits, gains and the path are as recorded." in text
     program.run(["ranks", str(folder), *given, "--json"])
     rows = json.loads(capsys.readouterr().out)["data"]["steps_without_profiler"]
     assert any(row["step_ns"] == pytest.approx(step_ns, rel=0.006) for row in rows)
@@ -53,6 +53,6 @@ def test_the_command_takes_the_time_of_a_step(folder, step_ns, capsys):
 
 def test_a_time_that_does_not_fit_names_the_rank(folder, capsys):
     assert program.run(["ranks", str(folder), "--step-time", "100s"]) == 2
-    told = capsys.readouterr().err
-    assert "rank 0: the step takes " in told
-    assert "less than 100 s without a profiler" in told
+    text = capsys.readouterr().err
+    assert "rank 0: the step takes " in text
+    assert "less than 100 s without a profiler" in text

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from longpole import Scale, read_traces
 from longpole.frames import frame_of
-from oracles.simulator.ranks_kineto import RankClock, write_ranks
+from oracles.simulator.ranks import RankClock, write_ranks
 from oracles.simulator.ranks_programs import PATTERNS, random_ranks
 
 BUFFERED = 4 << 20

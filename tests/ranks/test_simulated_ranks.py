@@ -8,9 +8,8 @@ import pytest
 
 import longpole
 from longpole import read_traces
-from oracles.simulator.ranks_judge import judge
-from oracles.simulator.ranks_kineto import write_ranks
-from oracles.simulator.ranks_pairs import matched_pairs
+from oracles.simulator.ranks import write_ranks
+from oracles.simulator.ranks_judge import judge, matched_pairs
 from oracles.simulator.ranks_programs import PATTERNS, random_ranks
 
 WORTH = 0.02

@@ -6,19 +6,23 @@ Each case is a small sound trace, one change to its bytes, and what must come ou
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import io
 import json
 import tarfile
 import zlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 import longpole
+from adapters.corpus_adapter import answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
 
 N_EVENTS = 20
 
@@ -369,3 +373,30 @@ def test_a_time_beyond_the_range_costs_its_event_only() -> None:
     trace = longpole.read_trace(replaced(b'"ts": 200', b'"ts": 9223372036854775.807'))
     assert trace.diagnostics["code"].to_list() == ["bad_timestamp"]
     assert trace.n_events == N_EVENTS - 1
+
+
+# The corpus of damaged and odd traces outside the repository, if it exists.
+
+
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
+MANIFEST = CORPUS / "manifest.json"
+CASES = json.loads(MANIFEST.read_bytes())["entries"] if MANIFEST.exists() else []
+
+pytestmark = pytest.mark.skipif(not CASES, reason="no corpus of damaged traces at ../shared/corpus")
+
+
+# The checker leaves files to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["file"])
+def test_a_case_of_the_corpus_is_answered_as_it_asks(case, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    files = [str(CORPUS / name) for name in case.get("files", [case["file"]])]
+    answered = json.loads(json.dumps(answer(case["stage"], files)))
+    assert checker().check(case, answered, str(tmp_path)) == []
+
+
+def checker():
+    spec = importlib.util.spec_from_file_location("check_corpus", CORPUS / "check_corpus.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

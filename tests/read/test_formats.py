@@ -23,11 +23,9 @@ from longpole.convert.normalised import normalise
 from longpole.convert.perfetto import write_perfetto
 from longpole.convert.repaired import repair
 from oracles.simulator import simulate
-from oracles.simulator.perfetto import perfetto
-from oracles.simulator.ranks_kineto import write_ranks
+from oracles.simulator.perfetto import message, number, perfetto, text, torch_perfetto
+from oracles.simulator.ranks import write_ranks
 from oracles.simulator.ranks_programs import random_ranks
-from oracles.simulator.torch_perfetto import torch_perfetto
-from oracles.simulator.wire import message, number, text
 from oracles.simulator.xprof import trace_viewer, xplane
 
 if TYPE_CHECKING:
@@ -614,8 +612,8 @@ def test_a_folder_of_xprof_is_read_from_the_file_with_all_events(run, tmp_path, 
     for given in (tmp_path / "log", folder.parent, folder):
         assert longpole.read_trace(given).path == folder / "vm.xplane.pb"
     assert program.run(["summary", str(tmp_path / "log")]) in {0, 4}
-    told = capsys.readouterr().err
-    assert "vm.xplane.pb, which holds all events" in told
+    sentence = capsys.readouterr().err
+    assert "vm.xplane.pb, which holds all events" in sentence
     names = [path.name for path in folder.iterdir()]
     codes = {name: [found.code for found in longpole.check(folder / name)] for name in names}
     assert "other_timeline" in codes["vm.xplane.pb"]

@@ -196,11 +196,11 @@ def test_kernels_that_perform_memsets_count_as_such_where_the_call_tells(tmp_pat
         ]
         linked = {start_of[0][event] for event in kineto.launches.drop_nulls("call")["event"]}
         fills = kineto.events.filter(pl.col("kind") == "fill")["start_ns"].to_list()
-        told = [start for start in fills if start in linked]
+        entries = [start for start in fills if start in linked]
         rows = rocm.events.filter(pl.col("kind") == "fill")
-        assert sorted(rows["start_ns"].to_list()) == sorted(told), seed
+        assert sorted(rows["start_ns"].to_list()) == sorted(entries), seed
         assert set(rows["name"].cast(pl.String)) <= {FILL_KERNEL}
-        found += len(told)
+        found += len(entries)
     assert found > 0
 
 

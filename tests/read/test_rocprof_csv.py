@@ -275,5 +275,5 @@ def test_times_with_fractions_of_a_nanosecond_are_rounded(tmp_path):
     )
     trace = read_trace(path)
     assert codes(trace) == {}
-    told = trace.events.select("start_ns", "duration_ns", "correlation").rows()
-    assert told == [(564450429888575, 6460, 1), (564_500_000_000_000, 0, 2)]
+    shown = trace.events.select("start_ns", "duration_ns", "correlation").rows()
+    assert shown == [(564450429888575, 6460, 1), (564_500_000_000_000, 0, 2)]

@@ -17,10 +17,10 @@ def section(number, name):
 def record(section, thread, name, begin_ns, end_ns, *, start_ns=0, **arguments):
     """Return an event as rocprof writes it: texts, and whole microseconds."""
     times = {"ts": (begin_ns - start_ns) // 1_000, "dur": (end_ns - begin_ns) // 1_000}
-    told = {"BeginNs": begin_ns, "EndNs": end_ns, "Name": name} | arguments
+    shown = {"BeginNs": begin_ns, "EndNs": end_ns, "Name": name} | arguments
     event = {"ph": "X", "name": name, "pid": section, "tid": thread}
     texts = {key: str(value) for key, value in times.items()}
-    return event | texts | {"args": {key: str(value) for key, value in told.items()}}
+    return event | texts | {"args": {key: str(value) for key, value in shown.items()}}
 
 
 def program(*, start_ns=0, first_ns=5_000_000_123, index=7):

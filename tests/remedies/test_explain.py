@@ -14,15 +14,15 @@ from longpole.remedies.evidence import measured
 
 def test_a_remedy_is_explained_with_what_was_measured(capsys: pytest.CaptureFixture[str]):
     assert run(["explain", "cuda_graph"]) == 0
-    told = " ".join(capsys.readouterr().out.split())
+    sentence = " ".join(capsys.readouterr().out.split())
     [remedy] = [one for one in remedies() if one.id == "cuda_graph"]
     for text in (remedy.seen_by, remedy.change, remedy.not_when, remedy.needs):
-        assert text in told
+        assert text in sentence
     assert (
         "cuda_graph: 2.94 to 0.34 ms, saves 88 % (88 to 91); predicted when it was recorded: "
         "92 to 93 %"
-    ) in told
-    assert "NVIDIA H100 80GB HBM3, torch 2.11.0+cu130, 2026-11-27" in told
+    ) in sentence
+    assert "NVIDIA H100 80GB HBM3, torch 2.11.0+cu130, 2026-11-27" in sentence
 
 
 def test_a_remedy_that_was_not_measured_says_so(capsys: pytest.CaptureFixture[str]):

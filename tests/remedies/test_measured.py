@@ -86,9 +86,9 @@ def test_times_of_another_device_are_shown_and_not_used(
     prints(monkeypatch, {"operators": ["aten::mm"], "device": "cpu", **form})
     words = ["--remedy", "tensor_cores", "--measure", str(tmp_path / "forms.py")]
     assert run(["whatif", str(products), *words]) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert "recorded on another device than cpu" in told
-    assert "aten::mm: 2.00 ms as recorded, 500 µs changed on cpu" in told
+    text = " ".join(capsys.readouterr().out.split())
+    assert "recorded on another device than cpu" in text
+    assert "aten::mm: 2.00 ms as recorded, 500 µs changed on cpu" in text
 
 
 def test_a_script_is_not_written_over_another_file(

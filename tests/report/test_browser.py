@@ -82,27 +82,27 @@ def test_every_section_can_be_opened_and_read(page):
 
 
 def test_the_path_is_walked_by_mouse_and_by_keyboard(page):
-    told = page.locator("#timeline .told")
+    shown = page.locator("#timeline .told")
     page.get_by_role("button", name="Next segment").click()
-    first = told.text_content()
+    first = shown.text_content()
     page.locator("#timeline canvas").focus()
     for key in ("n", "+", "ArrowRight", "-", "ArrowLeft", "0"):
         page.keyboard.press(key)
-    assert told.text_content() != first
+    assert shown.text_content() != first
     page.keyboard.press("p")
-    assert told.text_content() == first
+    assert shown.text_content() == first
     assert page.problems == []
 
 
 def test_a_link_to_an_event_shows_it_in_the_timeline_or_in_the_list_of_events(page):
-    told = page.locator("#timeline .told")
+    shown = page.locator("#timeline .told")
     link = page.locator("#verdict a, #path a").first
     number = link.get_attribute("href").removeprefix("#event-")
     link.click()
-    assert told.text_content().endswith(f"event {number}")
+    assert shown.text_content().endswith(f"event {number}")
     box = page.locator("#timeline canvas").bounding_box()
     assert -box["height"] < box["y"] < 800
-    assert "launched by aten::<img" in told.text_content() or "stream" not in told.text_content()
+    assert "launched by aten::<img" in shown.text_content() or "stream" not in shown.text_content()
     page.evaluate("() => { location.hash = '#events'; }")
     page.locator("#events > details[open]").wait_for()
     assert page.locator(f"#event-{number}").is_visible()
@@ -165,9 +165,9 @@ def test_nothing_is_cut_off_on_a_narrow_screen(page):
         row = page.locator("#question-kernels tbody tr").first
         assert row.evaluate("(row) => getComputedStyle(row).display") == "flex"
         title = "(cell) => getComputedStyle(cell, '::before').content"
-        told = [cell.evaluate(title) for cell in row.locator("td").all()]
-        assert "none" in told  # a name needs no title
-        assert len([text for text in told if text != "none"]) > 3
+        rows = [cell.evaluate(title) for cell in row.locator("td").all()]
+        assert "none" in rows  # a name needs no title
+        assert len([text for text in rows if text != "none"]) > 3
 
 
 def test_all_is_unfolded_and_folded_by_one_button(page):

@@ -44,10 +44,10 @@ def test_no_format_holds_a_character_that_nobody_sees(command, form, tmp_path, c
     builder.write(tmp_path / "a.json")
     word, *rest = command.split()
     assert run([word, str(tmp_path / "a.json"), *rest, "--format", form]) in {0, 4}
-    told = capsys.readouterr().out
-    shown = {kind for kind, letter in INVISIBLE.items() if letter in told}
+    text = capsys.readouterr().out
+    shown = {kind for kind, letter in INVISIBLE.items() if letter in text}
     assert shown == set()
-    assert {each for each in told if unicodedata.category(each) in {"Cc", "Cf"}} <= {"\n"}
+    assert {each for each in text if unicodedata.category(each) in {"Cc", "Cf"}} <= {"\n"}
 
 
 @pytest.mark.parametrize("letter", INVISIBLE.values(), ids=INVISIBLE)

@@ -165,7 +165,7 @@ def test_the_bar_of_a_remedy_leads_to_the_part_of_the_window_that_it_changes(tmp
     parts = {
         (str(start - window.start_ns), str(end - start))
         for change in trip.changes
-        for _, start, end in getattr(change, "stretches", None) or ()
+        for _, start, end in getattr(change, "time_ranges", None) or ()
         if window.start_ns <= start < end <= window.end_ns
     }
     links = re.findall(r'<a href="#timeline" data-from="(\d+)" data-length="(\d+)">', text)

@@ -18,7 +18,7 @@ from longpole.plot.figures import figure_of
 from longpole.report.blocks import Bar, Chart, Column, Sentence, Table
 from longpole.testing import TraceBuilder
 from oracles.simulator import simulate
-from oracles.simulator.ranks_kineto import write_ranks
+from oracles.simulator.ranks import write_ranks
 from oracles.simulator.ranks_programs import random_ranks
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>&amp;\u202e"
@@ -82,13 +82,13 @@ class Elements(HTMLParser):
 
 
 def test_a_report_is_one_page_that_loads_nothing(tmp_path, written):
-    page, told = written(builder().write(tmp_path / "trace.json"))
+    page, printed = written(builder().write(tmp_path / "trace.json"))
     found = Elements(page)
     assert found.tags <= ELEMENTS
     assert found.outside == []
     assert len(found.ids) == len(set(found.ids))
     assert {href.removeprefix("#") for href in found.hrefs} <= set(found.ids)
-    assert "report.html:" in told.out
+    assert "report.html:" in printed.out
     sections = re.findall(r'<section id="([^"]+)"', page)
     unanswered = page.split('id="unanswered"')[1].split("</section>")[0]
     for name, asks in questions().items():
@@ -225,8 +225,8 @@ def test_a_trace_of_which_nothing_can_be_said_has_a_page(tmp_path, written):
 def test_a_report_never_replaces_what_it_should_not(tmp_path, written):
     trace = builder().write(tmp_path / "trace.json")
     written(trace)
-    _, told = written(trace, code=2)
-    assert "exists" in told.err
+    _, printed = written(trace, code=2)
+    assert "exists" in printed.err
     assert program.run(["report", str(trace), "-o", str(trace), "-f"]) == 2
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from longpole.report.blocks import Column, Sentence, Table
-from longpole.report.terminal import Terminal
-from longpole.report.text import text
+from longpole.report.text import Terminal, text
 
 NAME = "kernel_of_my_own_with_a_name_that_says_what_it_does_in_256x128_tiles_" * 3
 FIGURES = [(f"figure {number}", "count") for number in range(9)]

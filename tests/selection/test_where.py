@@ -9,7 +9,7 @@ from polars.testing import assert_frame_equal
 import longpole
 from longpole.analyses.catalogue import gives_frame, questions
 from longpole.selection import matching, sorted_by
-from longpole.selection.tokens import KEYWORDS
+from longpole.selection.grammar import KEYWORDS
 
 ROWS = pl.DataFrame(
     {

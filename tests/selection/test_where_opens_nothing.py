@@ -90,12 +90,12 @@ def asked(folder, attacks, *, tool=()):
 
 def test_no_file_is_opened_and_nobody_is_called(folder, listener):
     attacks = conditions(folder / "probe.csv", of_listener(listener))
-    seen, told = asked(folder, attacks)
+    seen, answers = asked(folder, attacks)
     assert seen == []
     with pytest.raises(BlockingIOError):
         listener.accept()
-    assert len(told) == 6 * len(ATTACKS)
-    for answer in told:
+    assert len(answers) == 6 * len(ATTACKS)
+    for answer in answers:
         assert answer.startswith(("invalid condition ", "exit 2"))
         assert "secret" not in answer
         assert "True" not in answer.removeprefix("invalid condition ")

@@ -149,8 +149,8 @@ texts = opaque(
 
 
 def with_pattern(form, compute, text, pattern):
-    told = form.format(text[0], written(pattern))
-    return told, lambda row: known(compute)(text[1](row), pattern)
+    sentence = form.format(text[0], written(pattern))
+    return sentence, lambda row: known(compute)(text[1](row), pattern)
 
 
 def patterned(form, compute, patterns):
@@ -158,8 +158,8 @@ def patterned(form, compute, patterns):
 
 
 def listed(value, values):
-    told = f"{value[0]} IN ({', '.join(map(str, values))})"
-    return told, lambda row: known(lambda v: any(compared("=", v, w) for w in values))(
+    text = f"{value[0]} IN ({', '.join(map(str, values))})"
+    return text, lambda row: known(lambda v: any(compared("=", v, w) for w in values))(
         value[1](row)
     )
 
@@ -223,14 +223,14 @@ rows_of_frames = st.lists(
 
 @given(rows_of_frames, conditions)
 def test_a_condition_keeps_the_rows_for_which_it_holds(rows, condition):
-    told, holds = condition
+    text, holds = condition
     cleaned = [
         {name: number(value) for name, value in row.items()} | {"row": place}
         for place, row in enumerate(rows)
     ]
     frame = pl.DataFrame(rows, schema=SCHEMA).with_row_index("row")
     expected = [row["row"] for row in cleaned if holds(row) is True]
-    assert matching(frame, told)["row"].to_list() == expected
+    assert matching(frame, text)["row"].to_list() == expected
 
 
 WORDS = st.sampled_from(

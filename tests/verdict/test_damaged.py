@@ -50,10 +50,10 @@ def is_said_first(text: bytes) -> longpole.Verdict | None:
         verdict = trace.verdict()
     except longpole.LongpoleError:
         return None
-    told = verdict.sentence
-    assert told.startswith("The trace is damaged (")
+    shown = verdict.sentence
+    assert shown.startswith("The trace is damaged (")
     assert verdict.record is None
-    assert not [word for word in ADVICE if word in told.partition("). ")[2]]
+    assert not [word for word in ADVICE if word in shown.partition("). ")[2]]
     assert all(
         finding.hint is None or not set(finding.hint.split()) & {"record", "initialise"}
         for finding in longpole.check(trace)
@@ -146,8 +146,8 @@ def test_the_exit_code_tells_damage(command, tmp_path, capsys):
     path.write_bytes(cut(training().to_bytes(), 5))
     name, *options = command.split()
     assert program.run([name, str(path), *options]) == exit_codes.INCONCLUSIVE
-    told = capsys.readouterr()
-    assert "The trace is damaged (" in " ".join(told.out.split())
+    sentence = capsys.readouterr()
+    assert "The trace is damaged (" in " ".join(sentence.out.split())
     program.run([name, str(path), *options, "--json"])
     document = json.loads(capsys.readouterr().out)
     assert (document["status"], document["warnings"][0]["code"]) == ("partial", "truncated")
@@ -185,9 +185,9 @@ def test_no_damaged_real_trace_gets_advice(path):
 @pytest.mark.parametrize("question", ["functions", "modules", "mfu", "memory"])
 def test_what_a_damaged_trace_lacks_is_no_reason_to_record_it(question):
     trace = longpole.read_trace(cut(training().to_bytes(), 10))
-    told = text(getattr(longpole, question)(trace).blocks())
-    assert "The trace is damaged (" in told
-    assert "record" not in told
+    shown = text(getattr(longpole, question)(trace).blocks())
+    assert "The trace is damaged (" in shown
+    assert "record" not in shown
 
 
 @pytest.mark.parametrize("window", [{"step": 29}, {"annotation": "missing"}])
@@ -221,9 +221,9 @@ def graph_of_joint_ends() -> TraceBuilder:
 
 def test_of_a_damaged_trace_no_more_launches_of_a_graph_are_asked_for():
     sound = graph_of_joint_ends().to_bytes()
-    told = " ".join(longpole.read_trace(sound).critical_path(whole=True).explain().split())
-    assert "Record three or more launches of the graph" in told
+    sentence = " ".join(longpole.read_trace(sound).critical_path(whole=True).explain().split())
+    assert "Record three or more launches of the graph" in sentence
     lossy = sound[:-2] + b', {"ph": "X", "cat": "cpu_op", "na'
-    told = longpole.read_trace(lossy).critical_path(whole=True).explain()
-    assert "Undecided: " in told
-    assert "Record" not in told
+    sentence = longpole.read_trace(lossy).critical_path(whole=True).explain()
+    assert "Undecided: " in sentence
+    assert "Record" not in sentence

@@ -28,8 +28,8 @@ def test_a_single_thread_that_launches_late_is_held_up_by_the_host_whatever_it_d
     verdict = builder.read().verdict()
     assert verdict.sides == ("host",)
     assert verdict.bounds["host"].low == verdict.bounds["host"].high
-    told = "outside runtime API calls and may be waiting; record operators"
-    assert any(told in line for line in verdict.actions)
+    text = "outside runtime API calls and may be waiting; record operators"
+    assert any(text in line for line in verdict.actions)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_a_pause_in_which_numbers_are_missing_may_have_been_a_wait():
     assert lossy.bounds["host"].low < complete.bounds["host"].low - share
     assert lossy.bounds["host"].high == complete.bounds["host"].high
     assert lossy.bounds["kernels"].high > complete.bounds["kernels"].high + share
-    assert lossy.bounds["host"].low_by == "lost_work"
+    assert lossy.bounds["host"].low_by == "missing_activities"
 
 
 def test_numbers_tell_nothing_where_most_calls_leave_some_out():

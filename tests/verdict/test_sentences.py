@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 import longpole
-from longpole.report.blocks import Notes
 from longpole.testing import TraceBuilder
 from longpole.verdict.blocks import ranked
 from longpole.verdict.gains import n_words
@@ -154,8 +153,8 @@ def test_a_step_that_outlives_the_recording_promises_nothing():
     assert "the profiler stopped 960 µs before the step ended" in verdict.sentence
     assert "without operators" not in verdict.sentence
     assert verdict.record == "a step that ends before the profiler stops (prof.step() in the loop)"
-    told = builder.event(name="PyTorch Profiler (1)", dur=1_000, **frame).read().verdict()
-    assert "the profiler stopped" not in told.sentence
+    shown = builder.event(name="PyTorch Profiler (1)", dur=1_000, **frame).read().verdict()
+    assert "the profiler stopped" not in shown.sentence
 
 
 def test_a_busy_gpu_after_the_recording_is_what_limits():
@@ -189,17 +188,8 @@ def test_one_repetition_is_not_counted():
 
 def test_a_share_is_nothing_or_all_only_where_it_is():
     shares = [0.0, 0.001, 0.5, 0.997, 1.0]
-    told = ["0 %", "less than 1 %", "50 %", "over 99 %", "100 %"]
-    assert [whole_percent(share) for share in shares] == told
-
-
-def words_before_tables(verdict: longpole.Verdict) -> int:
-    """Count the words that stand before the first table."""
-    return sum(
-        n_words(text)
-        for block in verdict.blocks()
-        for text in (block.items if isinstance(block, Notes) else [block.text])
-    )
+    texts = ["0 %", "less than 1 %", "50 %", "over 99 %", "100 %"]
+    assert [whole_percent(share) for share in shares] == texts
 
 
 def at_hand() -> list[object]:

@@ -113,9 +113,9 @@ def test_messages_of_the_profiler_say_why_nothing_was_recorded(tmp_path, capsys)
     path = export(tmp_path / "empty.sqlite", messages=messages, ranges=ranges)
     for command in (["summary"], ["path"], ["whatif", "--drop", "kernel"]):
         assert program.run([command[0], str(path), *command[1:]]) == 4
-        told = capsys.readouterr()
-        assert 'The profiler reports "No CUDA events collected. Does it use CUDA?".' in told.out
-        assert told.err == ""
+        text = capsys.readouterr()
+        assert 'The profiler reports "No CUDA events collected. Does it use CUDA?".' in text.out
+        assert text.err == ""
     assert [it.code for it in longpole.check(read_trace(path))] == [
         "profiler_message",
         "no_timed_events",
@@ -260,8 +260,8 @@ def test_the_summary_says_that_records_without_a_time_are_in_no_figure(
     builder.call("cudaLaunchKernel", call, correlation=77)
     builder.kernel("lost", (start, start + length), correlation=77)
     program.run(["summary", str(builder.write(tmp_path / "trace.json"))])
-    told = " ".join(capsys.readouterr().out.split())
-    assert "1 record has the time 0 or ends before the start, and is in no figure" in told
+    text = " ".join(capsys.readouterr().out.split())
+    assert "1 record has the time 0 or ends before the start, and is in no figure" in text
     codes = [found.code for found in longpole.check(builder.read())]
     assert "work_before_its_call" not in codes
 

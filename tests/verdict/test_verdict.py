@@ -71,7 +71,8 @@ def test_a_program_whose_kernels_are_slow_is_held_up_by_its_kernels():
     verdict = read(loop(device_bound)).verdict()
     assert verdict.sides == ("kernels",)
     assert (
-        verdict.actions[-1] == "volta_sgemm takes 90 % of the time (1 kernel a step; longest: event 6)."
+        verdict.actions[-1]
+        == "volta_sgemm takes 90 % of the time (1 kernel a step; longest: event 6)."
     )
     assert verdict.sentence.startswith("The step takes 100 µs (mean of 4); the kernels")
 
@@ -98,8 +99,8 @@ def test_calls_that_wait_are_named_where_host_and_device_take_turns():
     verdict = read(loop(turns, 8)).verdict()
     [site] = [row.name for row in verdict.remedies if row.remedy == "blocking_calls"]
     assert site == "aten::item"
-    told = "Do not wait for the GPU in aten::item: 1 call a step waits; saves up to 46 % (event "
-    assert any(line.startswith(told) for line in verdict.actions), verdict.actions
+    text = "Do not wait for the GPU in aten::item: 1 call a step waits; saves up to 46 % (event "
+    assert any(line.startswith(text) for line in verdict.actions), verdict.actions
 
 
 @pytest.mark.parametrize(
@@ -314,8 +315,8 @@ def test_one_long_step_that_raises_the_mean_is_said():
         events.append(annotation(f"ProfilerStep#{number}", begin, begin + length))
         events += device_bound(begin + length - 100, 100 * number + 1)
         begin += length
-    told = "(mean of 11, 100 µs to 1.00 ms; 100 µs without the longest)"
-    assert told in read(events).verdict().sentence
+    text = "(mean of 11, 100 µs to 1.00 ms; 100 µs without the longest)"
+    assert text in read(events).verdict().sentence
 
 
 def test_a_part_of_the_time_gives_the_steps_completed_in_it():
@@ -339,7 +340,7 @@ def test_a_verdict_is_plain_data():
         "steps",
         "remedy_steps",
         "window",
-        "doubt",
+        "uncertainty",
         "cause",
         "reason",
         "record",

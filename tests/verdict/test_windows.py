@@ -147,12 +147,12 @@ def test_a_trace_without_iterations_says_where_most_of_its_activities_lie():
     trace = read(bulk(10, 50_000))
     window = longpole.choose_window(trace)
     assert window.kind == "trace"
-    told = re.fullmatch(
+    shown = re.fullmatch(
         r"the trace marks no iterations; (\d+) % of its GPU activities lie in (\d+) % of its time: "
         r"to analyse only these, add --between (\d+) (\d+)",
         window.reason,
     )
-    share, of_time, start_ns, end_ns = map(int, told.groups())
+    share, of_time, start_ns, end_ns = map(int, shown.groups())
     assert (share, of_time) == (90, 3)
     inside = trace.events.filter(
         (pl.col("kind") == "kernel") & pl.col("start_ns").is_between(start_ns, end_ns)

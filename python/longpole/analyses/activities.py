@@ -21,7 +21,7 @@ __all__ = ["NOTHING", "ActivityRow", "WorkClass", "activities", "chosen"]
 
 WorkClass = Literal["compute", "communication", "copy"]
 
-NOTHING: Final = Window("stretch", None, 0, 0, "nothing has a duration")
+NOTHING: Final = Window("time_range", None, 0, 0, "nothing has a duration")
 """Window of a trace in which none can be chosen."""
 
 

@@ -233,7 +233,7 @@ def _declared(name: str) -> _Declared:
 def _frame_blocks(frame: pl.DataFrame, most: int) -> list[Block]:
     """Show some rows of a frame."""
     from longpole.report.blocks import Notes, Sentence
-    from longpole.report.frames import table_of
+    from longpole.report.document import table_of
 
     if frame.is_empty():
         return [Sentence("There is nothing to show.")]

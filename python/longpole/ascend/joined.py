@@ -13,7 +13,7 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.ascend.job import read_job
-from longpole.ascend.pieces import PieceFile
+from longpole.ascend.rows import PieceFile
 from longpole.opening import open_file
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator, Sequence
 
-__all__ = ["MAGIC", "Database", "is_of_other_profiler", "open_database"]
+__all__ = ["MAGIC", "Database", "PieceFile", "is_of_other_profiler", "open_database"]
+
 
 MAGIC: Final = b"SQLite format 3\x00"
 _LOG_VERSIONS: Final = slice(18, 20)
@@ -243,3 +244,42 @@ def _is_of_type(column: str, cell: Any) -> bool:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+# A file that is generated while it is read.
+
+
+class PieceFile:
+    """A file made of chunks of bytes, each generated when it is read.
+
+    Parameters
+    ----------
+    pieces
+        Contents of the file, in order, cut anywhere.
+
+    Examples
+    --------
+    >>> file = PieceFile(iter([b"ab", b"cde", b"f"]))
+    >>> file.read(3), file.read(1), file.read(), file.read()
+    (b'abc', b'd', b'ef', b'')
+    """
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._rest = b""
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes: at least one, except at the end, and at most `size`."""
+        pieces = [self._rest]
+        length = len(self._rest)
+        while length < size or size < 0:
+            piece = next(self._pieces, None)
+            if piece is None:
+                break
+            pieces.append(piece)
+            length += len(piece)
+        whole = b"".join(pieces)
+        if size < 0:
+            size = len(whole)
+        self._rest = whole[size:]
+        return whole[:size]

@@ -13,8 +13,9 @@ Examples
 ('gemm', 250000)
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from longpole.public_names import imported_on_use
 
 if TYPE_CHECKING:
     from longpole.bench.comparison.compare import Comparison as Comparison
@@ -81,14 +82,4 @@ _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = list(_MODULES)
 
 
-def __getattr__(name: str) -> object:
-    if name not in _MODULES:
-        message = f"module 'longpole.bench' has no attribute {name!r}"
-        raise AttributeError(message)
-    found = getattr(import_module(f"longpole.bench.{_MODULES[name]}"), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = imported_on_use(__name__, _MODULES)

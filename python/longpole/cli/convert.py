@@ -29,8 +29,7 @@ from longpole.data import Data
 from longpole.files import new_file
 from longpole.report.blocks import Headline, Sentence
 from longpole.report.csv import harmless
-from longpole.report.document import Document
-from longpole.report.frames import flat
+from longpole.report.document import Document, flat
 from longpole.windows import choose_window
 from longpole.wording import count
 

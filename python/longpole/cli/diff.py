@@ -23,8 +23,7 @@ from longpole.cli.ask.windows import (
 )
 from longpole.critical_path.explain import MEANINGS
 from longpole.remedies.facts import ARGUMENTS
-from longpole.report.blocks import Bar, Column, Headline, Notes, Sentence, tabulated
-from longpole.report.colors import color_of
+from longpole.report.blocks import Bar, Column, Headline, Notes, Sentence, color_of, tabulated
 from longpole.report.document import DATA_FORMATS, Abstention, Document
 from longpole.report.overview import Stack
 from longpole.report.sections import Section

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
     from longpole.cli.answer.emit import Answer
     from longpole.mindspore.device_tables import DeviceTables
-    from longpole.mindspore.flops import FlopsSummary
+    from longpole.mindspore.executions import FlopsSummary
     from longpole.mindspore.host_info import DatasetStage
-    from longpole.mindspore.memory import MemorySummary
     from longpole.mindspore.minddata import DataPipeline
     from longpole.mindspore.offline import Analysis
     from longpole.mindspore.operators import OpRow
     from longpole.mindspore.rank_analysis import RankAnalysis
     from longpole.mindspore.step_trace import StepPoints
+    from longpole.mindspore.tables import MemorySummary
     from longpole.report.blocks import Block
     from longpole.report.document import Record
 

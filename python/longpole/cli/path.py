@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from longpole.analyses.path_order import Stretch, in_order, stretches_table
+from longpole.analyses.path_order import PathSection, in_order, sections_table
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.windows import exit_code_of, known_of
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
@@ -99,7 +99,7 @@ class PathData(Row):
     names: list[NameTotal]
     counts: dict[str, int]
     """Number of corrections and omissions in the graph, by kind."""
-    in_order: list[Stretch] | None
+    in_order: list[PathSection] | None
     """With `--in-order`, the operators in time order."""
     verdict: Verdict
 
@@ -107,7 +107,7 @@ class PathData(Row):
 def _answer(name: str, trace: Trace, found: Found, *, top: int, is_in_order: bool) -> Answer:
     """Show a path: the time of each kind and name, or its order; in CSV each segment."""
     path = found.path
-    stretches = in_order(path, trace) if is_in_order else None
+    sections = in_order(path, trace) if is_in_order else None
     shown = path.name_totals[:top]
     verdict = found.verdict()
     document = Document(
@@ -120,28 +120,28 @@ def _answer(name: str, trace: Trace, found: Found, *, top: int, is_in_order: boo
             kinds=path.kind_totals,
             names=shown,
             counts=dict(sorted(path.counts.items())),
-            in_order=stretches,
+            in_order=sections,
             verdict=verdict,
         ),
         truncated={"names": {"shown": len(shown), "total": len(path.name_totals)}},
         blocks=lambda: [
             Headline(f"{name_of(name)}: critical path, {found.title}"),
             Sentence(verdict.sentence),
-            *(path_blocks(path, top) if stretches is None else _order(path, stretches, top)),
+            *(path_blocks(path, top) if sections is None else _order(path, sections, top)),
             *step_blocks(trace.removed_cost),
         ],
         records=lambda: (
             _segments(name, path)
-            if stretches is None
-            else [{"path": name, **plain(row)} for row in stretches]
+            if sections is None
+            else [{"path": name, **plain(row)} for row in sections]
         ),
     )
     return document, exit_code_of(verdict)
 
 
-def _order(path: CriticalPath, stretches: Sequence[Stretch], top: int) -> list[Block]:
+def _order(path: CriticalPath, sections: Sequence[PathSection], top: int) -> list[Block]:
     total = f"Total {duration(path.length_ns)}, in time order:"
-    return [Sentence(total), stretches_table(stretches, top)]
+    return [Sentence(total), sections_table(sections, top)]
 
 
 def _segments(name: str, path: CriticalPath) -> Iterable[Record]:

@@ -181,7 +181,7 @@ def _fail(error: Exception, arguments: Sequence[str]) -> int:
     form = _form(arguments)
     answer = failed("longpole.error/1", problem)
     if form in ("json", "jsonl"):
-        from longpole.report.terminal import Terminal
+        from longpole.report.text import Terminal
 
         try:
             emit([answer], form, Terminal())

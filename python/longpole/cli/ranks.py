@@ -18,8 +18,7 @@ from longpole.cli.ask.windows import DURATION, step_option
 from longpole.critical_path.explain import MEANINGS
 from longpole.data import plain
 from longpole.errors import LongpoleError
-from longpole.report.blocks import Bar, Headline, Sentence
-from longpole.report.colors import color_of
+from longpole.report.blocks import Bar, Headline, Sentence, color_of
 from longpole.report.document import DATA_FORMATS, Abstention, Document
 from longpole.report.overview import Interval, Intervals, Stack
 from longpole.report.sections import Section
@@ -119,7 +118,12 @@ def _ranks_answer(
         abstains_because=[Abstention(code) for code in found.unknown_because],
         data=found,
         blocks=lambda: [
-            Headline(f"{escape(path)}: {_who(traces)}, {part}, {_length(window_ns)}"),
+            Headline(
+                f"{escape(path)}: {_who(traces)}, {part}, {_length(window_ns)}"
+                if step is None
+                else f"{escape(path)}: {_who(traces)}, whole run; the path is that of {part}, "
+                f"{_length(window_ns)}"
+            ),
             *found.blocks(),
         ],
         sections=lambda: _sections(found),

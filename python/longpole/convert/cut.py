@@ -144,11 +144,11 @@ def places_kept(trace: Trace, window: Window) -> np.ndarray[Any, np.dtype[np.uin
 
 def _with_rank(pieces: Iterator[bytes], rank: int | None) -> Iterator[bytes]:
     """Insert the rank from folder names before the text of a trace, an object or a list."""
-    told = f'{{"distributedInfo":{{"rank":{rank}}},'.encode()
+    shown = f'{{"distributedInfo":{{"rank":{rank}}},'.encode()
     begun = (piece.lstrip(_BEFORE_TEXT) for piece in pieces)
     first = next(filter(None, begun), b"")
     is_list = first.startswith(b"[")
-    yield told + (b'"traceEvents":' + first if is_list else first.removeprefix(b"{"))
+    yield shown + (b'"traceEvents":' + first if is_list else first.removeprefix(b"{"))
     yield from pieces
     yield b"}" if is_list else b""
 

@@ -25,7 +25,7 @@ __all__ = [
     "RemoveWait",
     "Replace",
     "Scale",
-    "Stretch",
+    "TimeRange",
     "WaitKind",
     "WorkKind",
     "change_of",
@@ -91,7 +91,7 @@ _LARGEST_DENOMINATOR: Final = 10**9
 
 Effect = Literal["scale", "drop", "replace", "insert", "remove_wait"]
 
-Stretch = tuple[int, int, int]
+TimeRange = tuple[int, int, int]
 """A part of a thread's time: its row in `Trace.lanes`, start and end in ns."""
 
 
@@ -107,7 +107,7 @@ class ChangeData(Row):
     """Time of a `replace` or an `insert`."""
     events: list[int] | None
     """Rows of `Trace.events`."""
-    stretches: list[Stretch] | None
+    time_ranges: list[TimeRange] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,14 +124,14 @@ class Scale:
     applies: `runtime` is all calls, `driver` those below the runtime, `python` functions without
     nested events, `annotation` the time inside annotations. With `events`, rows of `Trace.events`,
     it applies only to the time inside these events, including everything nested in an operator or
-    function. With `stretches` it applies to what threads do in these.
+    function. With `time_ranges` it applies to what threads do in these.
     """
 
     by: float | Fraction
     kind: WorkKind | EventKind | None = None
     matching: str | None = None
     events: Sequence[int] | None = None
-    stretches: Sequence[Stretch] | None = None
+    time_ranges: Sequence[TimeRange] | None = None
 
     def __data__(self) -> ChangeData:
         return _data(self, "scale", by=float(self.by))
@@ -145,13 +145,13 @@ class Scale:
 class Drop:
     """Sets the time of events of a kind with a matching name to zero.
 
-    Dependencies on it remain. `events` and `stretches` are as for `Scale`.
+    Dependencies on it remain. `events` and `time_ranges` are as for `Scale`.
     """
 
     kind: WorkKind | EventKind | None = None
     matching: str | None = None
     events: Sequence[int] | None = None
-    stretches: Sequence[Stretch] | None = None
+    time_ranges: Sequence[TimeRange] | None = None
 
     def __data__(self) -> ChangeData:
         return _data(self, "drop")
@@ -167,13 +167,13 @@ class RemoveWait:
 
     The gain is an upper bound, since the data that the wait protects is not considered. With
     `events`, rows of `Trace.events`, only these calls or activities no longer wait; with
-    `stretches`, only calls that return during these.
+    `time_ranges`, only calls that return during these.
     """
 
     kind: WaitKind = "sync_return"
     matching: str | None = None
     events: Sequence[int] | None = None
-    stretches: Sequence[Stretch] | None = None
+    time_ranges: Sequence[TimeRange] | None = None
 
     def __data__(self) -> ChangeData:
         return _data(self, "remove_wait")
@@ -193,7 +193,7 @@ class _Timed:
     events: Sequence[int]
     kind: WorkKind | None = None
     matching: str | None = None
-    stretches: None = None
+    time_ranges: None = None
 
     def __post_init__(self) -> None:
         """Raise for a negative time."""
@@ -224,16 +224,16 @@ class Insert(_Timed):
 Change = Scale | Drop | Replace | Insert | RemoveWait
 
 
-Parts = tuple[str, str | None, str | None, int, int, list[int] | None, list[Stretch] | None]
+Parts = tuple[str, str | None, str | None, int, int, list[int] | None, list[TimeRange] | None]
 
 
 def parts_of(change: Change) -> Parts:
     """Return a change in the core's format.
 
-    The parts are effect, kind, pattern, the factor as a fraction or the time, rows and stretches.
+    The parts are effect, kind, pattern, the factor as a fraction or the time, rows and time ranges.
     """
     rows = None if change.events is None else [index(row) for row in change.events]
-    stretches = None if change.stretches is None else list(change.stretches)
+    time_ranges = None if change.time_ranges is None else list(change.time_ranges)
     match change:
         case RemoveWait():
             effect, number, denominator = "remove_wait", 1, 1
@@ -246,16 +246,16 @@ def parts_of(change: Change) -> Parts:
             effect, number, denominator = "replace", index(change.time_ns), 1
         case Insert():
             effect, number, denominator = "insert", index(change.time_ns), 1
-    return (effect, change.kind, change.matching, number, denominator, rows, stretches)
+    return (effect, change.kind, change.matching, number, denominator, rows, time_ranges)
 
 
 def change_of(plain: Mapping[str, Any]) -> Change:
     """Return the change that data describes."""
-    rows, stretches = plain["events"], plain.get("stretches")
+    rows, time_ranges = plain["events"], plain.get("time_ranges")
     events = None if rows is None else tuple(rows)
     what: dict[str, Any] = {"matching": plain["matching"], "events": events}
-    if stretches is not None:
-        what["stretches"] = tuple(stretches)
+    if time_ranges is not None:
+        what["time_ranges"] = tuple(time_ranges)
     match plain["change"]:
         case "remove_wait":
             return RemoveWait(kind=plain["kind"], **what)
@@ -318,7 +318,7 @@ def _data(
         by=by,
         time_ns=time_ns,
         events=None if change.events is None else list(change.events),
-        stretches=None if change.stretches is None else list(change.stretches),
+        time_ranges=None if change.time_ranges is None else list(change.time_ranges),
     )
 
 

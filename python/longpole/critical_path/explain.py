@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from longpole.report.blocks import Bar, Chart, Column, Notes, Sentence, Table, Value, tabulated
-from longpole.report.colors import color_of
+from longpole.report.blocks import (
+    Bar,
+    Chart,
+    Column,
+    Notes,
+    Sentence,
+    Table,
+    Value,
+    color_of,
+    tabulated,
+)
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
@@ -55,7 +64,7 @@ MEANINGS: Final = {
 """Meanings of the kinds of a path."""
 
 
-class Told(Protocol):
+class PathSummary(Protocol):
     """The contents of an explanation."""
 
     @property
@@ -83,7 +92,7 @@ class Told(Protocol):
     def operators_of(self, events: Sequence[int]) -> Sequence[str | None]: ...
 
 
-def path_blocks(path: Told, top: int) -> list[Block]:
+def path_blocks(path: PathSummary, top: int) -> list[Block]:
     """Show a path: its kinds as a chart, the `top` names that take most time, and warnings."""
     blocks: list[Block] = [Sentence(f"Total {duration(path.length_ns)}:"), kinds_chart(path)]
     names = path.name_totals[:top]
@@ -93,7 +102,7 @@ def path_blocks(path: Told, top: int) -> list[Block]:
     return [*blocks, Notes(notes)] if notes else blocks
 
 
-def _names(path: Told, rows: Sequence[Mapping[str, Any]]) -> Table:
+def _names(path: PathSummary, rows: Sequence[Mapping[str, Any]]) -> Table:
     """Show the names with most time; GPU activities by operator, if known."""
     launched = [
         row["longest_event"]
@@ -102,7 +111,7 @@ def _names(path: Told, rows: Sequence[Mapping[str, Any]]) -> Table:
     ]
     known = dict(zip(launched, path.operators_of(launched), strict=True))
     operators = [known.get(row["longest_event"]) for row in rows]
-    columns, told = [*_NAMES], tabulated(rows, _NAMES).rows
+    columns, texts = [*_NAMES], tabulated(rows, _NAMES).rows
     names = [row["name"] for row in rows]
     if any(operators):
         columns += [Column("name or operator", "name"), Column("kernel of the longest", "name")]
@@ -114,25 +123,25 @@ def _names(path: Told, rows: Sequence[Mapping[str, Any]]) -> Table:
         columns.append(Column("name", "name"))
         shown = [[name] for name in names]
     events = [row["longest_event"] for row in rows]
-    cells = [[*row, *name, event] for row, name, event in zip(told, shown, events, strict=True)]
+    cells = [[*row, *name, event] for row, name, event in zip(texts, shown, events, strict=True)]
     return Table([*columns, _EVENT], cells)
 
 
-def kinds_chart(path: Told) -> Chart:
+def kinds_chart(path: PathSummary) -> Chart:
     """Return the parts of a path by kind, largest first; small ones are combined."""
     kinds = [(row["kind"], row["duration_ns"], row["share"]) for row in path.kind_totals]
-    told = [row for row in kinds if row[2] >= _SMALLEST_SHARE or row[0] in _ALWAYS_TOLD]
+    rows = [row for row in kinds if row[2] >= _SMALLEST_SHARE or row[0] in _ALWAYS_TOLD]
     bars = [
         Bar(part, duration(time_ns), f"{MEANINGS.get(kind, kind)} ({kind})", color_of(kind))
-        for kind, time_ns, part in told
+        for kind, time_ns, part in rows
     ]
-    rest_ns = path.length_ns - sum(time_ns for _, time_ns, _ in told)
+    rest_ns = path.length_ns - sum(time_ns for _, time_ns, _ in rows)
     if rest_ns:
         bars.append(Bar(rest_ns / path.length_ns, duration(rest_ns), "all other kinds", "wait"))
     return Chart(bars)
 
 
-def _notes(path: Told) -> list[str]:
+def _notes(path: PathSummary) -> list[str]:
     """Report the uncertain parts of the path."""
     shifts = [_moved(device, shift_ns) for device, shift_ns in path.clock_shifts]
     notes = [_inferred(path), _doubtful(path), *shifts, _early(path), _undecided(path)]
@@ -143,7 +152,7 @@ def _notes(path: Told) -> list[str]:
     return [note for note in notes if note is not None]
 
 
-def _inferred(path: Told) -> str | None:
+def _inferred(path: PathSummary) -> str | None:
     n_inferred, n_waits = path.waits
     parts = []
     if n_inferred:
@@ -156,13 +165,13 @@ def _inferred(path: Told) -> str | None:
     return f"Inferred, not recorded: {' and '.join(parts)}." if parts else None
 
 
-def _doubtful(path: Told) -> str | None:
+def _doubtful(path: PathSummary) -> str | None:
     if not path.doubtful_ns >= _SMALLEST_SHARE * path.length_ns > 0:
         return None
     return f"Doubtful: {share(path.doubtful_ns / path.length_ns)} of the path, {_DOUBT}."
 
 
-def _early(path: Told) -> str | None:
+def _early(path: PathSummary) -> str | None:
     n_early = path.counts.get("clock_skew", 0)
     if not n_early:
         return None
@@ -173,7 +182,7 @@ def _early(path: Told) -> str | None:
     )
 
 
-def _undecided(path: Told) -> str | None:
+def _undecided(path: PathSummary) -> str | None:
     if not path.undecided_ns >= _SMALLEST_SHARE * path.length_ns > 0:
         return None
     part = share(path.undecided_ns / path.length_ns)

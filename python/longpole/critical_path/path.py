@@ -306,8 +306,7 @@ class CriticalPath:
         Names are shortened to lines of `width` characters. The event next to a name is the one with
         the longest segment, a row of `Trace.events`.
         """
-        from longpole.report.terminal import Terminal
-        from longpole.report.text import text
+        from longpole.report.text import Terminal, text
 
         return text(self._blocks(top), Terminal(width))
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.flops.attention import ATTENTION
-from longpole.flops.convolutions import CONVOLUTIONS
 from longpole.flops.elementwise import elementwise
-from longpole.flops.products import PRODUCTS
+from longpole.flops.products import CONVOLUTIONS, PRODUCTS
 
 if TYPE_CHECKING:
     from longpole.flops.tensors import Call, Work

@@ -7,17 +7,16 @@ Examples
 >>> found.ranks[0].operators  # doctest: +SKIP
 """
 
-from importlib import import_module
+from longpole.public_names import imported_on_use
 
 _MODULES = {
     name: module
     for module, names in {
-        "errors": ("ProfileError", "RankError"),
-        "findings": ("FileFinding",),
+        "findings": ("FileFinding", "ProfileError", "RankError"),
         "host_info": ("HostInfo", "read_host_info"),
         "offline": ("Analysis", "offline_analyse"),
         "operators": ("OpAnalysis", "OpRow", "op_analyse"),
-        "option_findings": (
+        "option_table": (
             "OptionFinding",
             "OptionStateError",
             "OptionTypeError",
@@ -36,10 +35,4 @@ _MODULES = {
 __all__ = list(_MODULES)
 
 
-def __getattr__(name: str) -> object:
-    if name not in _MODULES:
-        message = f"module 'longpole.mindspore' has no attribute {name!r}"
-        raise AttributeError(message)
-    found = getattr(import_module(f"longpole.mindspore.{_MODULES[name]}"), name)
-    globals()[name] = found
-    return found
+__getattr__, __dir__ = imported_on_use(__name__, _MODULES)

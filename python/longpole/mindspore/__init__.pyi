@@ -1,8 +1,8 @@
 """Written by tests/oracles/pages.py."""
 
-from longpole.mindspore.errors import ProfileError as ProfileError
-from longpole.mindspore.errors import RankError as RankError
 from longpole.mindspore.findings import FileFinding as FileFinding
+from longpole.mindspore.findings import ProfileError as ProfileError
+from longpole.mindspore.findings import RankError as RankError
 from longpole.mindspore.host_info import HostInfo as HostInfo
 from longpole.mindspore.host_info import read_host_info as read_host_info
 from longpole.mindspore.offline import Analysis as Analysis
@@ -10,10 +10,10 @@ from longpole.mindspore.offline import offline_analyse as offline_analyse
 from longpole.mindspore.operators import OpAnalysis as OpAnalysis
 from longpole.mindspore.operators import OpRow as OpRow
 from longpole.mindspore.operators import op_analyse as op_analyse
-from longpole.mindspore.option_findings import OptionFinding as OptionFinding
-from longpole.mindspore.option_findings import OptionStateError as OptionStateError
-from longpole.mindspore.option_findings import OptionTypeError as OptionTypeError
-from longpole.mindspore.option_findings import OptionValueError as OptionValueError
+from longpole.mindspore.option_table import OptionFinding as OptionFinding
+from longpole.mindspore.option_table import OptionStateError as OptionStateError
+from longpole.mindspore.option_table import OptionTypeError as OptionTypeError
+from longpole.mindspore.option_table import OptionValueError as OptionValueError
 from longpole.mindspore.options import ProfilerOptions as ProfilerOptions
 from longpole.mindspore.profiler import Profiler as Profiler
 from longpole.mindspore.profiler import ProfilerStateError as ProfilerStateError

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from longpole.errors import MissingDependencyError
-from longpole.mindspore.original_options import options_of, without_effect
+from longpole.mindspore.options import options_of, without_effect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

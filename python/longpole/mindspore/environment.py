@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from longpole.mindspore.option_findings import OptionFinding, OptionStateError
+from longpole.mindspore.option_table import OptionFinding, OptionStateError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from longpole.mindspore.errors import ProfileError
+from longpole.mindspore.findings import ProfileError
 from longpole.opening import entries
 
 if TYPE_CHECKING:

@@ -11,11 +11,17 @@ from typing import TYPE_CHECKING, Final, Literal, overload
 
 from longpole.data import Data
 from longpole.mindspore.device_tables import DeviceTables, read_devices
-from longpole.mindspore.errors import ProfileError, RankError
+from longpole.mindspore.findings import ProfileError, RankError
 from longpole.mindspore.layouts import RankFiles, find_ranks
 from longpole.mindspore.output import new_folder
-from longpole.mindspore.rank_analysis import Asked, RankAnalysis, analyse_rank, write_rank
-from longpole.mindspore.rank_compat import HINT, write_compatible
+from longpole.mindspore.rank_analysis import (
+    HINT,
+    Asked,
+    RankAnalysis,
+    analyse_rank,
+    write_compatible,
+    write_rank,
+)
 from longpole.mindspore.tables import write_devices
 
 if TYPE_CHECKING:

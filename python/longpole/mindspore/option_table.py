@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from longpole.errors import LongpoleError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["OPTIONS", "Option"]
+__all__ = [
+    "OPTIONS",
+    "Option",
+    "OptionFinding",
+    "OptionStateError",
+    "OptionTypeError",
+    "OptionValueError",
+]
+
 
 _UNSET: Final = object()
 _LEVELS: Final = ("LevelNone", "Level0", "Level1", "Level2")
@@ -98,3 +109,37 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "data_simplification": _option("ascend", _flag, default=True, needs_op_time=True),
     "ascend_job_id": _option("ascend", _job, default=""),
 }
+
+
+# Problems with the options of a profiler: warnings, and errors with their class.
+
+
+class OptionTypeError(LongpoleError, TypeError):
+    """An option has a type that cannot be repaired."""
+
+
+class OptionValueError(LongpoleError, ValueError):
+    """An option has an invalid value."""
+
+
+class OptionStateError(LongpoleError, RuntimeError):
+    """The device or the environment does not allow a profiler."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptionFinding:
+    """A problem with one option: a warning, or an error if it `raises`.
+
+    `used` is the replacement value, if any.
+    """
+
+    code: str
+    option: str | None
+    message: str
+    used: object = None
+    raises: type[LongpoleError] | None = None
+
+    @property
+    def severity(self) -> Literal["warning", "error"]:
+        """Severity of the problem."""
+        return "warning" if self.raises is None else "error"

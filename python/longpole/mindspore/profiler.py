@@ -11,7 +11,7 @@ from longpole.errors import LongpoleError
 from longpole.mindspore.backends import Backend, backend_of
 from longpole.mindspore.offline import Analysis, offline_analyse
 from longpole.mindspore.operators import OpAnalysis, op_analyse
-from longpole.mindspore.option_findings import OptionFinding
+from longpole.mindspore.option_table import OptionFinding
 from longpole.mindspore.options import ProfilerOptions
 from longpole.mindspore.run_folder import ProfilerInfo, run_folder
 

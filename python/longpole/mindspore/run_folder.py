@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from longpole.mindspore.option_findings import OptionFinding
+from longpole.mindspore.option_table import OptionFinding
 from longpole.mindspore.output import new_folder, write_new
 
 if TYPE_CHECKING:

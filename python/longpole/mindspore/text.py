@@ -12,7 +12,7 @@ import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.mindspore.errors import ProfileError
+from longpole.mindspore.findings import ProfileError
 from longpole.opening import open_file, read_bytes
 
 if TYPE_CHECKING:

@@ -108,14 +108,14 @@ def _events(trace: Trace, window: Window, most: int) -> tuple[pl.DataFrame, int]
     kind = pl.col("kind").cast(pl.String)
     drawn = window.clip(trace.events.filter(kind.is_in([*_DEVICE, *_HOST])))
     classes = trace.launches.select("event", pl.col("work_class").cast(pl.String))
-    told = (
+    shown = (
         pl.when(pl.col("work_class") == "communication")
         .then(pl.lit("communication"))
         .when(kind.is_in(["copy", "fill"]))
         .then(pl.lit("memcpy or memset"))
         .otherwise(kind)
     )
-    drawn = drawn.join(classes, on="event", how="left").with_columns(kind=told)
+    drawn = drawn.join(classes, on="event", how="left").with_columns(kind=shown)
     kept = drawn.sort("duration_ns", "event", descending=[True, False]).head(most)
     return kept, drawn.height - kept.height
 

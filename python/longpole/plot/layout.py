@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.report.colors import LEGEND, color_of
+from longpole.report.blocks import LEGEND, color_of
 from longpole.report.lanes import Lane, Lanes, Segment
 from longpole.wording import count, duration, escape, share, short_name
 

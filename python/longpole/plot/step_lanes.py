@@ -8,10 +8,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from longpole.analyses.device_times import device_times
-from longpole.plot.device_parts import device_parts
 from longpole.plot.layout import Layout
-from longpole.report.blocks import Bar
-from longpole.report.colors import color_of
+from longpole.report.blocks import Bar, color_of
 from longpole.report.overview import Columns, Stack
 from longpole.windows import Window
 from longpole.wording import count, duration
@@ -19,12 +17,39 @@ from longpole.wording import count, duration
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from longpole.plot.device_parts import Part
+    from longpole.analyses.device_times import DeviceTime
     from longpole.plot.layout import Span
     from longpole.report.lanes import Lanes
     from longpole.trace import Trace
 
-__all__ = ["step_columns", "step_lanes"]
+__all__ = ["Part", "device_parts", "step_columns", "step_lanes"]
+
+
+Part = tuple[int, str, str]
+"""Time in ns, its kind, and what it stands for."""
+
+_BUSY: Final = (
+    ("compute_ns", "kernel", "kernels"),
+    ("communication_ns", "communication", "communication (not hidden by kernels)"),
+    ("copy_ns", "copy", "memcpy and memset (not hidden by kernels)"),
+)
+_IDLE: Final = (
+    ("waiting_for_launch_ns", "waiting for launch", "idle, waiting for the host to launch"),
+    ("between_activities_ns", "idle", "idle between launched activities (under 30 µs)"),
+    ("other_wait_ns", "waiting", "idle, launched work waits (30 µs or more)"),
+    ("unlinked_ns", "unknown cause", "idle, cause unknown (launch not recorded)"),
+    ("after_last_ns", "idle", "idle after the last activity"),
+)
+
+
+def device_parts(device: DeviceTime) -> list[Part]:
+    """Divide the window of a device into the parts that took time."""
+    times = [
+        *((getattr(device.whole, name), kind, label) for name, kind, label in _BUSY),
+        *((getattr(device.idle, name) or 0, kind, label) for name, kind, label in _IDLE),
+    ]
+    return [part for part in times if part[0]]
+
 
 # Each step walks over all GPU activities twice.
 _MOST_STEPS: Final = 24
@@ -112,7 +137,7 @@ def _steps(trace: Trace) -> _Steps | None:
 
 def _parts(trace: Trace, times_ns: Sequence[tuple[int, int]]) -> tuple[str, list[list[Part]]]:
     """Return what the device that is busiest in some windows did in each, and its name."""
-    windows = [Window("stretch", None, *times, "") for times in times_ns]
+    windows = [Window("time_range", None, *times, "") for times in times_ns]
     found = [{it.device: it for it in device_times(trace, window)} for window in windows]
     busy_ns: dict[int | None, int] = {}
     for devices in found:

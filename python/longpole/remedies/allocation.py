@@ -16,7 +16,7 @@ from longpole.wording import count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import Change, Stretch
+    from longpole.critical_path.changes import Change, TimeRange
     from longpole.remedies.facts import Facts, OnThread
 
 __all__ = ["REMEDY"]
@@ -54,7 +54,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         hopeful=[
             *gone,
             Scale(by=_REST_OF_OPERATOR, events=sorted(around)),
-            Drop(stretches=_runs(frees)),
+            Drop(time_ranges=_runs(frees)),
         ],
         advice=advice,
         evidence=(
@@ -70,7 +70,7 @@ def _operator(facts: Facts, call: OnThread) -> Iterator[int]:
     yield from list(operators)[:1]
 
 
-def _runs(calls: list[OnThread]) -> list[Stretch]:
+def _runs(calls: list[OnThread]) -> list[TimeRange]:
     """Return the time spans of threads in which calls follow each other closely."""
     of_lane: dict[int, list[list[int]]] = defaultdict(list)
     for call in sorted(calls, key=lambda call: (call.lane, call.start_ns)):

@@ -13,7 +13,7 @@ from longpole.wording import count, short_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import Stretch
+    from longpole.critical_path.changes import TimeRange
     from longpole.remedies.facts import DeviceWait, Facts, OnThread
 
 __all__ = ["REMEDY"]
@@ -47,16 +47,16 @@ def _synchronizing(facts: Facts) -> frozenset[int]:
     return frozenset(call.event for call in facts.calls(*roles))
 
 
-def _with_gap(facts: Facts, call: OnThread) -> Iterator[Stretch]:
+def _with_gap(facts: Facts, call: OnThread) -> Iterator[TimeRange]:
     """Return the time of a call and of the Python that leads to it."""
-    yield call.stretch
+    yield call.time_range
     if call.event in (gaps := facts.once(_gaps_before)):
         yield gaps[call.event]
 
 
-def _gaps_before(facts: Facts) -> dict[int, Stretch]:
+def _gaps_before(facts: Facts) -> dict[int, TimeRange]:
     gaps = facts.gaps(_SHORTEST_GAP_NS)
-    return {gap.after: gap.stretch for gap in gaps if gap.after is not None}
+    return {gap.after: gap.time_range for gap in gaps if gap.after is not None}
 
 
 def _waited_ns(waits: list[DeviceWait]) -> int:
@@ -77,10 +77,10 @@ def _found(facts: Facts, place: str, waits: list[DeviceWait], change: RemoveWait
     gone = [
         wait.call for wait in waits if wait.operator is None and wait.call.event in synchronizing
     ]
-    stretches = [stretch for call in gone for stretch in _with_gap(facts, call)]
+    time_ranges = [time_range for call in gone for time_range in _with_gap(facts, call)]
     return Found(
         careful=[change],
-        hopeful=[change, *([Drop(stretches=stretches)] if stretches else [])],
+        hopeful=[change, *([Drop(time_ranges=time_ranges)] if time_ranges else [])],
         advice=f"Do not wait for the GPU in {place}",
         evidence=(
             f"{count(n_waits, 'call')} a {facts.parts['unit']} "

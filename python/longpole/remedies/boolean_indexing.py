@@ -47,8 +47,8 @@ def _find(facts: Facts) -> Iterator[Found]:
     found = [_chosen(facts, row) for row in _by_mask(facts)]
     if not found or not facts.is_worth(sum(it.operator.duration_ns for it in found)):
         return
-    stretches = [it.operator.stretch for it in found]
-    waits = RemoveWait(stretches=stretches)
+    time_ranges = [it.operator.time_range for it in found]
+    waits = RemoveWait(time_ranges=time_ranges)
     gone = [work.event for it in found for work in it.others]
     times: dict[int, float] = {}
     for it in found:
@@ -58,7 +58,7 @@ def _find(facts: Facts) -> Iterator[Found]:
     gathering = {work.event: _OF_KERNELS * work.duration_ns for it in found for work in it.kernels}
     most = replaced({event: max(gathering[event], times[event]) for event in gathering})
     work = [*replaced(times), *([Drop(events=gone)] if gone else [])]
-    host = [Scale(by=by, stretches=stretches) for by in _OF_HOST]
+    host = [Scale(by=by, time_ranges=time_ranges) for by in _OF_HOST]
     longest = max(found, key=lambda it: it.operator.duration_ns).operator
     name = facts.name(longest.event)
     is_written = name != "aten::masked_select" and "index_put" in name
@@ -90,7 +90,7 @@ def _by_mask(facts: Facts) -> list[OnThread]:
 
 
 def _chosen(facts: Facts, operator: OnThread) -> _Chosen:
-    works = facts.launched_in([operator.stretch])
+    works = facts.launched_in([operator.time_range])
     kernels = [work for work in works if facts.place(work.event).kind == "kernel"]
     return _Chosen(operator, kernels, [work for work in works if work not in kernels])
 

@@ -244,8 +244,8 @@ def _host_time_ns(facts: Facts, change: Change) -> float | None:
     """Return the host time that a change takes away in all windows; None if that is unknown."""
     if isinstance(change, RemoveWait):
         return 0.0
-    if change.stretches is not None:
-        total_ns = sum(end_ns - start_ns for _, start_ns, end_ns in change.stretches)
+    if change.time_ranges is not None:
+        total_ns = sum(end_ns - start_ns for _, start_ns, end_ns in change.time_ranges)
     elif change.events:
         places = [facts.place(event) for event in change.events]
         total_ns = sum(it.duration_ns or 0 for it in places if _SIDES.get(it.kind) == "host")
@@ -261,7 +261,7 @@ def _side(facts: Facts, change: Change) -> Side | None:
     """Return the side whose time a change affects, if it is one."""
     if isinstance(change, RemoveWait):
         return None
-    if change.stretches is not None:
+    if change.time_ranges is not None:
         return "host"
     if change.kind is None and change.events:
         return _SIDES.get(facts.place(change.events[0]).kind)

@@ -41,8 +41,8 @@ def _find(facts: Facts) -> Iterator[Found]:
     mean_ns = round(facts.per_window(total_ns))
     with_dynamo = _outermost([*rows, *_around(facts, rows)])
     yield Found(
-        careful=[Drop(stretches=[row.stretch for row in rows])],
-        hopeful=[Drop(stretches=[row.stretch for row in with_dynamo])],
+        careful=[Drop(time_ranges=[row.time_range for row in rows])],
+        hopeful=[Drop(time_ranges=[row.time_range for row in with_dynamo])],
         advice=(
             "Compile once for all shapes (`torch.compile(..., dynamic=True)`); "
             "`TORCH_LOGS=recompiles` says what changes"

@@ -130,7 +130,7 @@ def _converted(
     between = facts.names_in([(begin.lane, cast.end_ns, begin.start_ns)])
     computed = {row.name for row in between if row.kind == "operator"} - _BETWEEN
     # What launches anything converts on the GPU.
-    if computed or facts.launched_in([cast.stretch]):
+    if computed or facts.launched_in([cast.time_range]):
         return None
     types = [tensor.dtype for tensor in call.all_tensors()]
     return _Converted(cast, copy, types[1], types[0], sizes)
@@ -172,7 +172,7 @@ def _found(facts: Facts, rows: list[_Converted], types: tuple[str, str]) -> Foun
 def _gone(facts: Facts, row: _Converted) -> Iterator[Change]:
     """Yield what is saved without the conversion on the CPU, but for the launch of another."""
     launch = min(_LAUNCH_NS / max(row.cast.duration_ns, 1), 1.0)
-    yield Scale(by=launch, stretches=[row.cast.stretch])
+    yield Scale(by=launch, time_ranges=[row.cast.time_range])
     yield Scale(by=row.share, kind="copy", events=[row.copy.event])
     call = row.copy.call
     if call is not None and any(facts.core.pageable_ends(row.copy.event)):

@@ -16,7 +16,7 @@ from longpole.wording import count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import Stretch
+    from longpole.critical_path.changes import TimeRange
     from longpole.remedies.facts import Activity, Facts
 
 __all__ = ["REMEDY"]
@@ -46,7 +46,7 @@ class _Run(NamedTuple):
     window: int
     works: tuple[Activity, ...]
     names: tuple[str, ...]
-    stretch: Stretch
+    time_range: TimeRange
 
 
 def _find(facts: Facts) -> Iterator[Found]:
@@ -69,7 +69,7 @@ def _find(facts: Facts) -> Iterator[Found]:
 def _runs(facts: Facts, replays: set[int]) -> Iterator[_Run]:
     blockers = _blockers(facts)
     # An optimizer keeps numbers on the host unless it is made capturable.
-    steps = [step.stretch for step in facts.annotations("Optimizer.step#")]
+    steps = [step.time_range for step in facts.annotations("Optimizer.step#")]
     of_optimizer = {work.event for work in facts.launched_in(steps)}
     launched: dict[tuple[int, int], list[tuple[int, int, Activity]]] = defaultdict(list)
     for work in facts.kernels:
@@ -118,10 +118,10 @@ def _run(facts: Facts, lane: int, window: int, rows: list[tuple[int, int, Activi
 
 def _found(facts: Facts, runs: list[_Run]) -> Found:
     n_launches = sum(len(run.works) for run in runs)
-    host_ns = sum(end_ns - start_ns for _, start_ns, end_ns in (run.stretch for run in runs))
+    host_ns = sum(end_ns - start_ns for _, start_ns, end_ns in (run.time_range for run in runs))
     cost_ns = len(runs) * _REPLAY_NS + n_launches * _NODE_NS
     rest = min(cost_ns / max(host_ns, 1), 1.0)
-    stretches = [run.stretch for run in runs]
+    time_ranges = [run.time_range for run in runs]
     is_training = len(facts.launch_lanes) > 1 or bool(facts.annotations("Optimizer."))
     kept = _OF_TRAINING if is_training else 0.0
     n_all = sum(1 for work in facts.kernels if work.call is not None)
@@ -130,11 +130,11 @@ def _found(facts: Facts, runs: list[_Run]) -> Found:
     least, most = (Insert(time_ns=it, events=kernels) for it in _BETWEEN_NODES_NS)
     return Found(
         careful=[
-            Scale(by=min(max(_CAREFUL * rest, kept), 1.0), stretches=stretches),
+            Scale(by=min(max(_CAREFUL * rest, kept), 1.0), time_ranges=time_ranges),
             no_delay,
             most,
         ],
-        hopeful=[Scale(by=rest, stretches=stretches), no_delay, least],
+        hopeful=[Scale(by=rest, time_ranges=time_ranges), no_delay, least],
         advice=f"Replay the launches as a {facts.options.graph} (`torch.cuda.graph`)",
         evidence=(
             f"{facts.per_window(n_launches):,.0f} of {count(round(facts.per_window(n_all)))} "

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from longpole._core import Facts as CoreFacts
-    from longpole.critical_path.changes import Stretch
+    from longpole.critical_path.changes import TimeRange
     from longpole.recording import Options
     from longpole.remedies.parts import VerdictParts
 
@@ -69,7 +69,7 @@ class OnThread(NamedTuple):
         return self.end_ns - self.start_ns
 
     @property
-    def stretch(self) -> Stretch:
+    def time_range(self) -> TimeRange:
         """Its time on its thread, for changes."""
         return (self.lane, self.start_ns, self.end_ns)
 
@@ -96,7 +96,7 @@ class ThreadGap(NamedTuple):
         return self.end_ns - self.start_ns
 
     @property
-    def stretch(self) -> Stretch:
+    def time_range(self) -> TimeRange:
         """Its time on its thread, for changes."""
         return (self.lane, self.start_ns, self.end_ns)
 
@@ -156,7 +156,7 @@ class Place(NamedTuple):
         return self.start_ns + (self.duration_ns or 0)
 
     @property
-    def stretch(self) -> Stretch:
+    def time_range(self) -> TimeRange:
         """Its time on its thread, for the changes made to it."""
         return (self.lane, self.start_ns, self.end_ns)
 
@@ -282,13 +282,13 @@ class Facts:
         """List gaps of threads without an open operator or call, from a length on."""
         return [*map(ThreadGap._make, self.core.thread_gaps(least_ns))]
 
-    def launched_in(self, stretches: Sequence[Stretch]) -> list[Activity]:
+    def launched_in(self, time_ranges: Sequence[TimeRange]) -> list[Activity]:
         """List the GPU activities launched in some time spans of threads."""
-        return [Activity(*row) for row in self.core.launched_in(list(stretches))]
+        return [Activity(*row) for row in self.core.launched_in(list(time_ranges))]
 
-    def names_in(self, stretches: Sequence[Stretch]) -> list[Named]:
+    def names_in(self, time_ranges: Sequence[TimeRange]) -> list[Named]:
         """List the events that begin in some time spans of threads, by name."""
-        return [Named(*row) for row in self.core.names_in(list(stretches))]
+        return [Named(*row) for row in self.core.names_in(list(time_ranges))]
 
     def name(self, event: int | None) -> str:
         """Return the name of an event; empty without one."""

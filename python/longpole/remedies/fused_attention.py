@@ -88,13 +88,13 @@ def _find(facts: Facts) -> Iterator[Found]:
     operands = [event for it in found for row in it.operand_copies for event in row.events]
     hopeful.update(dict.fromkeys(operands, 0.0))
     launches = [facts.place(row.operator) for it in found for row in it.rows[1:]]
-    stretches = [it.stretch for it in launches]
+    time_ranges = [it.time_range for it in launches]
     longest = max(found, key=lambda it: it.duration_ns)
     n_kernels = sum(len(row.kernels) for it in found for row in it.rows)
     n_each = count(round(n_kernels / len(found)), "kernel")
     yield Found(
         careful=[*replaced(careful), *gone],
-        hopeful=[*replaced(hopeful), *gone, Drop(stretches=stretches)],
+        hopeful=[*replaced(hopeful), *gone, Drop(time_ranges=time_ranges)],
         advice="Compute attention with `torch.nn.functional.scaled_dot_product_attention`",
         evidence=(
             f"its scores are written to memory, in {n_each} around {in_shape(longest.softmax)}"

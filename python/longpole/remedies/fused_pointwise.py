@@ -73,7 +73,7 @@ class _Row(NamedTuple):
 
 
 def _find(facts: Facts) -> Iterator[Found]:
-    steps = [step.stretch for step in facts.annotations("Optimizer.step#")]
+    steps = [step.time_range for step in facts.annotations("Optimizer.step#")]
     of_optimizer = {work.event for work in facts.launched_in(steps)}
     rows: list[_Row] = []
     wide: list[_Row] = []
@@ -88,14 +88,14 @@ def _find(facts: Facts) -> Iterator[Found]:
     careful = _times((row, _most_ns(facts.peaks, row)) for row in rows)
     hopeful = _times((row, _least_ns(row)) for row in wide)
     launches = [facts.place(it.operator) for row in wide for it in row.operators[1:]]
-    stretches = [it.stretch for it in launches]
+    time_ranges = [it.time_range for it in launches]
     longest = max(rows, key=lambda row: row.duration_ns)
     n_kernels = round(facts.per_window(sum(len(row.operators) for row in rows)))
     names = [it.name.removeprefix("aten::") for it in longest.operators]
     dots = ", ..." if len(names) > 4 else ""  # noqa: PLR2004 - as many are read at a glance
     yield Found(
         careful=replaced(careful),
-        hopeful=[*replaced(hopeful), Drop(stretches=stretches)],
+        hopeful=[*replaced(hopeful), Drop(time_ranges=time_ranges)],
         advice="Fuse elementwise operators in a row (`torch.compile` of the function around them)",
         evidence=(
             f"{count(max(n_kernels, 1), 'kernel')} a {facts.parts['unit']} pass over the same "

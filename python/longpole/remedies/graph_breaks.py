@@ -16,7 +16,7 @@ from longpole.wording import count, duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import Change, Stretch
+    from longpole.critical_path.changes import Change, TimeRange
     from longpole.remedies.facts import Facts, OnThread
 
 __all__ = ["REMEDY"]
@@ -58,21 +58,27 @@ def _find(facts: Facts) -> Iterator[Found]:
         return
     spans = [_inner_span(it) for it in broken]
     preparing = [row for row in facts.operators(*_PREPARING) if _is_within(spans, row)]
-    stretches = _outside_operators(facts, broken)
-    outside_ns = sum(end_ns - start_ns for _, start_ns, end_ns in stretches)
+    time_ranges = _outside_operators(facts, broken)
+    outside_ns = sum(end_ns - start_ns for _, start_ns, end_ns in time_ranges)
     if not facts.is_worth(outside_ns):
         return
-    without_waits = RemoveWait(stretches=[it.region.stretch for it in broken])
+    without_waits = RemoveWait(time_ranges=[it.region.time_range for it in broken])
     reads = _reads(facts, broken)
-    without_reads: list[Change] = [Drop(stretches=[row.stretch for row in reads]), without_waits]
+    without_reads: list[Change] = [
+        Drop(time_ranges=[row.time_range for row in reads]),
+        without_waits,
+    ]
     breaks_at_reads = len(reads) >= _OF_BREAKS * n_breaks
     yield Found(
         careful=[
-            Drop(stretches=[row.stretch for row in preparing]),
-            Scale(by=_STAYS, stretches=stretches),
+            Drop(time_ranges=[row.time_range for row in preparing]),
+            Scale(by=_STAYS, time_ranges=time_ranges),
             *(without_reads if breaks_at_reads else []),
         ],
-        hopeful=[Drop(stretches=[*stretches, *(row.stretch for row in reads)]), without_waits],
+        hopeful=[
+            Drop(time_ranges=[*time_ranges, *(row.time_range for row in reads)]),
+            without_waits,
+        ],
         advice="Compile the model as one graph (`torch.compile(..., fullgraph=True)` shows breaks)",
         evidence=(
             f"it breaks {count(max(round(facts.per_window(n_breaks)), 1), 'time', 'times')} a "
@@ -97,11 +103,11 @@ def _wholes(regions: list[OnThread]) -> list[_Whole]:
 
 def _reads(facts: Facts, broken: list[_Whole]) -> list[OnThread]:
     """List the values that Python reads inside broken regions."""
-    spans = [it.region.stretch for it in broken]
+    spans = [it.region.time_range for it in broken]
     return [row for row in facts.operators(_READ) if _is_within(spans, row)]
 
 
-def _inner_span(whole: _Whole) -> Stretch:
+def _inner_span(whole: _Whole) -> TimeRange:
     """Return the time in which preparations are those of inner regions.
 
     The outermost region prepares at its start: in the first half of the time to the first inner
@@ -111,7 +117,7 @@ def _inner_span(whole: _Whole) -> Stretch:
     return (whole.region.lane, (whole.region.start_ns + first_ns) // 2, whole.region.end_ns)
 
 
-def _is_within(spans: list[Stretch], row: OnThread) -> bool:
+def _is_within(spans: list[TimeRange], row: OnThread) -> bool:
     """Whether a row lies within one of some spans, which are in order."""
     place = bisect_right(spans, (row.lane, row.start_ns, row.end_ns)) - 1
     if place < 0:
@@ -120,7 +126,7 @@ def _is_within(spans: list[Stretch], row: OnThread) -> bool:
     return lane == row.lane and start_ns <= row.start_ns and row.end_ns <= end_ns
 
 
-def _outside_operators(facts: Facts, broken: list[_Whole]) -> list[Stretch]:
+def _outside_operators(facts: Facts, broken: list[_Whole]) -> list[TimeRange]:
     """List the time of broken regions without an open operator or call of the program."""
     skipped = (_REGION, *_PREPARING)
     inside = [
@@ -130,16 +136,16 @@ def _outside_operators(facts: Facts, broken: list[_Whole]) -> list[Stretch]:
     ]
     inside.sort(key=lambda row: (row.lane, row.start_ns))
     keys = [(row.lane, row.start_ns) for row in inside]
-    stretches: list[Stretch] = []
-    for lane, start_ns, end_ns in (it.region.stretch for it in broken):
+    time_ranges: list[TimeRange] = []
+    for lane, start_ns, end_ns in (it.region.time_range for it in broken):
         at_ns = start_ns
         for row in inside[bisect_left(keys, (lane, start_ns)) : bisect_left(keys, (lane, end_ns))]:
             if row.start_ns > at_ns:
-                stretches.append((lane, at_ns, row.start_ns))
+                time_ranges.append((lane, at_ns, row.start_ns))
             at_ns = max(at_ns, row.end_ns)
         if end_ns > at_ns:
-            stretches.append((lane, at_ns, end_ns))
-    return stretches
+            time_ranges.append((lane, at_ns, end_ns))
+    return time_ranges
 
 
 _CALLS: Final = (

@@ -58,11 +58,11 @@ def _find(facts: Facts) -> Iterator[Found]:
         return
     usual = _usual_ns(facts, cheap) / sum(row.duration_ns for row in cheap)
     start_ns, end_ns = facts.windows[0][0], facts.windows[-1][1]
-    stretches = [(lane, start_ns, end_ns) for lane in sorted(facts.launch_lanes)]
+    time_ranges = [(lane, start_ns, end_ns) for lane in sorted(facts.launch_lanes)]
     n_waiting = round(facts.per_window(len(waiting)))
     yield Found(
-        careful=[Scale(by=min(_CAREFUL * usual, 1.0), stretches=stretches)],
-        hopeful=[Scale(by=min(usual, 1.0), stretches=stretches)],
+        careful=[Scale(by=min(_CAREFUL * usual, 1.0), time_ranges=time_ranges)],
+        hopeful=[Scale(by=min(usual, 1.0), time_ranges=time_ranges)],
         advice="Move the other Python thread, which holds the interpreter lock, to its own process",
         evidence=(
             f"{count(n_waiting, 'operator')} a {facts.parts['unit']} that only make a view take "

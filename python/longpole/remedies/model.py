@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from longpole.critical_path.changes import Change, Stretch
+    from longpole.critical_path.changes import Change, TimeRange
     from longpole.remedies.facts import Facts
     from longpole.remedies.parts import Side
 
@@ -40,7 +40,7 @@ class Form:
     """The operators of one occurrence: rows of `Trace.events`."""
     events: Sequence[int]
     """The kernels of all occurrences: what is measured scales their time."""
-    stretches: Sequence[Stretch] = ()
+    time_ranges: Sequence[TimeRange] = ()
     """The time of threads that it scales, too."""
     detail: str = ""
     """What else the script needs: the name of an optimizer."""

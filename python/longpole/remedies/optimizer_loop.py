@@ -48,15 +48,15 @@ def _find(facts: Facts) -> Iterator[Found]:
     for step in facts.annotations(_STEP):
         steps[facts.name(step.event)].append(step)
     for name, rows in sorted(steps.items()):
-        stretches = [row.stretch for row in rows]
-        works = facts.launched_in(stretches)
+        time_ranges = [row.time_range for row in rows]
+        works = facts.launched_in(time_ranges)
         if len(works) < _LEAST_LAUNCHES * len(rows) or _is_at_once(facts, rows):
             continue
         yield _found(facts, name, rows, works)
 
 
 def _is_at_once(facts: Facts, rows: list[OnThread]) -> bool:
-    names = facts.names_in([row.stretch for row in rows])
+    names = facts.names_in([row.time_range for row in rows])
     return any(row.kind == "operator" and any(of in row.name for of in _AT_ONCE) for row in names)
 
 
@@ -65,13 +65,13 @@ def _found(facts: Facts, name: str, rows: list[OnThread], works: list[Activity])
     kept = max(len(works) // (_TENSORS_OF_LAUNCH * _KERNELS_OF_TENSOR), 1)
     kernels = [row.event for row in works]
     host = max(1 / _TENSORS_OF_LAUNCH, kept / len(works))
-    stretches = [row.stretch for row in rows]
+    time_ranges = [row.time_range for row in rows]
     delays = Scale(by=kept / len(works), kind="kernel_delay", events=kernels)
     n_all = len(facts.kernels) + len(facts.copies)
     return Found(
-        careful=[Scale(by=_REST_OF_HOST, stretches=stretches), delays],
+        careful=[Scale(by=_REST_OF_HOST, time_ranges=time_ranges), delays],
         hopeful=[
-            Scale(by=host, stretches=stretches),
+            Scale(by=host, time_ranges=time_ranges),
             delays,
             Scale(by=_ONE_PASS, kind="kernel", events=kernels),
         ],
@@ -104,7 +104,7 @@ def _forms(facts: Facts, optimizer: str, rows: list[OnThread], kernels: list[int
                     how="fused_optimizer",
                     operators=updating,
                     events=kernels,
-                    stretches=[row.stretch for row in rows],
+                    time_ranges=[row.time_range for row in rows],
                     detail=optimizer,
                 )
             ]

@@ -13,7 +13,7 @@ __all__ = [
     "BoundsParts",
     "Cause",
     "Fact",
-    "HoleParts",
+    "GapParts",
     "RecordedParts",
     "VerdictParts",
 ]
@@ -25,7 +25,7 @@ Side = Literal["kernels", "host", "communication", "copies"]
 Fact = Literal[
     "recorded",
     "busy_stream",
-    "lost_work",
+    "missing_activities",
     "late_launches",
     "unexplained_time",
     "recording_cost",
@@ -52,7 +52,7 @@ Cause = Literal[
 """Why a trace does not show what limits it."""
 
 
-class HoleParts(TypedDict):
+class GapParts(TypedDict):
     """Unexplained time that the answer leaves out."""
 
     duration_ns: int
@@ -116,7 +116,7 @@ class VerdictParts(TypedDict):
 
     status: Status
     sides: list[Side]
-    holes: list[HoleParts]
+    gaps: list[GapParts]
     gains: list[tuple[Side, float]]
     bounds: list[tuple[Side, BoundsParts]]
     """Lower and upper bound of each gain."""
@@ -128,7 +128,7 @@ class VerdictParts(TypedDict):
     lengths_ns: tuple[int, int, int, int]
     """Lengths: of the shown window, the shortest, the longest, and the total."""
     outliers: list[int]
-    doubt: dict[str, float]
+    uncertainty: dict[str, float]
     cause: Cause | None
     reason: str
     waits_lead: bool

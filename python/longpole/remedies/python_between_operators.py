@@ -19,7 +19,7 @@ from longpole.wording import count, duration, short_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import Stretch
+    from longpole.critical_path.changes import TimeRange
     from longpole.remedies.facts import Facts, ThreadGap
 
 __all__ = ["REMEDY"]
@@ -59,7 +59,7 @@ def _find(facts: Facts) -> Iterator[Found]:
             yield _found(facts, gaps)
 
 
-def _is_in(spans: list[Stretch], gap: ThreadGap) -> bool:
+def _is_in(spans: list[TimeRange], gap: ThreadGap) -> bool:
     """Whether a gap lies in one of some sorted spans that do not overlap."""
     place = bisect_right(spans, (gap.lane, gap.start_ns, gap.end_ns)) - 1
     if place < 0:
@@ -73,7 +73,7 @@ def _total_ns(gaps: list[ThreadGap]) -> int:
 
 
 def _found(facts: Facts, gaps: list[ThreadGap]) -> Found:
-    stretches = [gap.stretch for gap in gaps]
+    time_ranges = [gap.time_range for gap in gaps]
     before = {gap.before for gap in gaps if gap.before is not None}
     waits = [wait.call.event for wait in facts.waits if before & {wait.call.event, wait.operator}]
     # Where the code uses a value that was read, reading it goes, too.
@@ -91,9 +91,9 @@ def _found(facts: Facts, gaps: list[ThreadGap]) -> Found:
     mean_ns = round(facts.per_window(_total_ns(gaps)))
     n_gaps = max(round(facts.per_window(len(gaps))), 1)
     return Found(
-        careful=[Drop(stretches=stretches)],
+        careful=[Drop(time_ranges=time_ranges)],
         hopeful=[
-            Drop(stretches=stretches),
+            Drop(time_ranges=time_ranges),
             RemoveWait(events=waits),
             *([Drop(events=reading)] if reading else []),
         ],
@@ -117,7 +117,9 @@ def _function(facts: Facts, gaps: list[ThreadGap]) -> tuple[str, int] | None:
     A function of the program is preferred to one of a library.
     """
     total_ns = _total_ns(gaps)
-    found = [row for row in facts.names_in([gap.stretch for gap in gaps]) if row.kind == "python"]
+    found = [
+        row for row in facts.names_in([gap.time_range for gap in gaps]) if row.kind == "python"
+    ]
     most = [
         (row.name, row.first, row.depth)
         for row in (*_around(facts, gaps), *found)

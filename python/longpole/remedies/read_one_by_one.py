@@ -12,7 +12,7 @@ from longpole.wording import count, short_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import Change, Stretch
+    from longpole.critical_path.changes import Change, TimeRange
     from longpole.remedies.facts import DeviceWait, Facts
 
 __all__ = ["REMEDY"]
@@ -71,12 +71,12 @@ def _found(facts: Facts, place: str, runs: list[list[DeviceWait]]) -> Found:
         Drop(kind="kernel_delay", events=copies),
     ]
     kept = len(runs) / n_waits
-    whole: list[Stretch] = [
+    whole: list[TimeRange] = [
         (run[0].call.lane, _start_ns(facts, run[0]), run[-1].call.start_ns) for run in runs
     ]
     return Found(
         careful=[Scale(by=kept, events=operators), *gone],
-        hopeful=[Scale(by=kept, stretches=whole), *gone],
+        hopeful=[Scale(by=kept, time_ranges=whole), *gone],
         advice="Read the values together (`torch.stack(values).tolist()`), or less often",
         evidence=(
             f"{count(max(round(facts.per_window(n_waits)), 1), 'wait')} a {facts.parts['unit']} in "

@@ -14,7 +14,7 @@ from longpole.wording import count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import Stretch
+    from longpole.critical_path.changes import TimeRange
     from longpole.remedies.facts import Activity, Facts
 
 __all__ = ["REMEDY"]
@@ -56,9 +56,9 @@ def _find(facts: Facts) -> Iterator[Found]:
     if not again:
         return
     spans = _spans(facts, rows, _repeats(facts, again))
-    stretches = _repeated(facts, again, set())
+    time_ranges = _repeated(facts, again, set())
     longer = _repeated(facts, again, _names(facts, spans))
-    kernels = _kernels(facts, stretches)
+    kernels = _kernels(facts, time_ranges)
     if not kernels or not facts.is_worth(sum(work.duration_ns for work in kernels)):
         return
     n_kernels = max(round(facts.per_window(len(kernels))), 1)
@@ -66,11 +66,11 @@ def _find(facts: Facts) -> Iterator[Found]:
     yield Found(
         careful=[
             Drop(kind="kernel", events=[work.event for work in kernels]),
-            Drop(stretches=stretches),
+            Drop(time_ranges=time_ranges),
         ],
         hopeful=[
             Drop(kind="kernel", events=[work.event for work in _kernels(facts, longer)]),
-            Drop(stretches=[*longer, *_between_layers(facts, spans)]),
+            Drop(time_ranges=[*longer, *_between_layers(facts, spans)]),
         ],
         advice="Keep the activations of some layers, without a checkpoint, if memory allows",
         evidence=(
@@ -82,28 +82,28 @@ def _find(facts: Facts) -> Iterator[Found]:
     )
 
 
-def _kernels(facts: Facts, stretches: list[Stretch]) -> list[Activity]:
-    return [work for work in facts.launched_in(stretches) if work.kind == "kernel"]
+def _kernels(facts: Facts, time_ranges: list[TimeRange]) -> list[Activity]:
+    return [work for work in facts.launched_in(time_ranges) if work.kind == "kernel"]
 
 
 def _repeated(
     facts: Facts, again: dict[int, list[OnThread]], of_forward: set[str]
-) -> list[Stretch]:
+) -> list[TimeRange]:
     """Return the time in which nodes run the forward pass again.
 
     A node first does that, and then, after Python has left the checkpoint, its own part of the
     backward pass. That begins with the operator after those found; at most, with the first one of
     a name that the forward pass does not have.
     """
-    stretches = []
+    time_ranges = []
     for node, rows in again.items():
         place = facts.place(node)
         last_ns = max(row.end_ns for row in rows)
         after = facts.names_in([(place.lane, last_ns, place.end_ns)])
         own = [row for row in after if row.kind == "operator" and row.name not in of_forward]
         starts_ns = [facts.place(row.first).start_ns for row in own]
-        stretches.append((place.lane, place.start_ns, min(starts_ns, default=last_ns)))
-    return stretches
+        time_ranges.append((place.lane, place.start_ns, min(starts_ns, default=last_ns)))
+    return time_ranges
 
 
 def _repeats(facts: Facts, again: dict[int, list[OnThread]]) -> set[tuple[str, str]]:
@@ -125,14 +125,14 @@ def _spans(
 
 def _names(facts: Facts, spans: dict[tuple[int, int], tuple[int, int]]) -> set[str]:
     """Return the names of all operators of the forward pass."""
-    stretches = [(lane, *span) for (lane, _), span in spans.items()]
-    return {row.name for row in facts.names_in(stretches) if row.kind == "operator"}
+    time_ranges = [(lane, *span) for (lane, _), span in spans.items()]
+    return {row.name for row in facts.names_in(time_ranges) if row.kind == "operator"}
 
 
-def _between_layers(facts: Facts, spans: dict[tuple[int, int], tuple[int, int]]) -> list[Stretch]:
+def _between_layers(facts: Facts, spans: dict[tuple[int, int], tuple[int, int]]) -> list[TimeRange]:
     """Return the gaps of the forward pass, in which a checkpoint saves what it needs."""
     return [
-        gap.stretch
+        gap.time_range
         for gap in facts.gaps(_LEAST_GAP_NS)
         if (span := spans.get((gap.lane, gap.window)))
         and span[0] <= gap.start_ns
@@ -143,8 +143,11 @@ def _between_layers(facts: Facts, spans: dict[tuple[int, int], tuple[int, int]])
 def _forward(facts: Facts) -> list[OnThread]:
     """List the operators, also those before the windows that launched kernels of these."""
     rows = {row.event: row for row in facts.operators(*_FORWARD)}
+    begin_ns = min((start_ns for start_ns, _ in facts.windows), default=0)
     for kernel in facts.kernels:
         if kernel.operator is None or kernel.operator in rows:
+            continue
+        if facts.place(kernel.operator).start_ns >= begin_ns:
             continue
         around = [event for event, _, _ in facts.around(kernel.operator)]
         for event in (kernel.operator, *around):

@@ -14,7 +14,7 @@ from longpole.wording import count, duration, short_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import Stretch
+    from longpole.critical_path.changes import TimeRange
     from longpole.remedies.facts import Facts, OnThread
 
 __all__ = ["REMEDY"]
@@ -74,8 +74,8 @@ def _find(facts: Facts) -> Iterator[Found]:
             continue
         if (name in MAKERS and facts.n_windows == 1) or _is_in_capture(facts, rows[0]):
             continue
-        stretches = [row.stretch for row in rows]
-        if not _launches_or_loads(facts, stretches) and not _waits(facts, stretches):
+        time_ranges = [row.time_range for row in rows]
+        if not _launches_or_loads(facts, time_ranges) and not _waits(facts, time_ranges):
             best.append((total_ns, name, rows))
     known.clear()
     said = False
@@ -88,7 +88,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         n_calls = max(round(facts.per_window(len(rows))), 1)
         mean_ns = round(facts.per_window(total_ns))
         yield Found(
-            careful=[Drop(stretches=[row.stretch for row in rows])],
+            careful=[Drop(time_ranges=[row.time_range for row in rows])],
             advice=f"{_advice(facts, rows[0].event, name)}{note}",
             evidence=(
                 f"{count(n_calls, 'call')} in every {facts.parts['unit']} "
@@ -110,12 +110,12 @@ def _is_loading(facts: Facts, event: int) -> bool:
     return any("dataloader" in name.lower() for _, _, name in facts.around(event))
 
 
-def _launches_or_loads(facts: Facts, stretches: list[Stretch]) -> bool:
+def _launches_or_loads(facts: Facts, time_ranges: list[TimeRange]) -> bool:
     """Whether work is launched, also into a graph that is captured, or data is loaded there."""
     launches = facts.once(_launches)
-    inside = facts.names_in(stretches)
+    inside = facts.names_in(time_ranges)
     return (
-        bool(facts.launched_in(stretches))
+        bool(facts.launched_in(time_ranges))
         or any(row.name.startswith("enumerate(DataLoader)") for row in inside)
         or any(row.first in launches for row in inside)
     )
@@ -140,8 +140,8 @@ def _set_up(facts: Facts) -> str:
     return f" (if it sets something up, record a later step, with {facts.options.schedule})"
 
 
-def _waits(facts: Facts, stretches: list[Stretch]) -> bool:
-    spans = sorted((start_ns, end_ns) for _, start_ns, end_ns in stretches)
+def _waits(facts: Facts, time_ranges: list[TimeRange]) -> bool:
+    spans = sorted((start_ns, end_ns) for _, start_ns, end_ns in time_ranges)
     return any(
         start_ns <= wait.call.start_ns < end_ns
         for wait in facts.waits

@@ -86,8 +86,8 @@ def _found(facts: Facts, n_bytes: int, what: str, copies: list[Activity]) -> Fou
     calls = [copy.call for copy in copies if copy.call is not None]
     works = set(events)
     waits = [wait.call.event for wait in facts.waits if wait.work in works]
-    stretches = [
-        facts.place(copy.outermost).stretch
+    time_ranges = [
+        facts.place(copy.outermost).time_range
         for copy in copies
         if copy.outermost is not None and facts.name(copy.outermost) in _COPYING
     ]
@@ -98,7 +98,7 @@ def _found(facts: Facts, n_bytes: int, what: str, copies: list[Activity]) -> Fou
             Drop(kind="copy", events=events),
             Drop(kind="runtime", events=calls),
             RemoveWait(events=[*calls, *waits]),
-            *([Drop(stretches=stretches)] if stretches else []),
+            *([Drop(time_ranges=time_ranges)] if time_ranges else []),
         ],
         advice="Keep this tensor on the GPU, if it is the same each time (`register_buffer`)",
         evidence=(

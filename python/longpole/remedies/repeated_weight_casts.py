@@ -19,7 +19,7 @@ from longpole.wording import count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import Stretch
+    from longpole.critical_path.changes import TimeRange
     from longpole.remedies.facts import Activity, Facts
 
 __all__ = ["REMEDY"]
@@ -45,7 +45,7 @@ class _Cast(NamedTuple):
     """A cast of an operand for an operator of a module."""
 
     kernel: Activity
-    stretch: Stretch
+    time_range: TimeRange
     module: int
     """The call of the module: the event of its Python function."""
     modules: tuple[str, ...]
@@ -65,8 +65,8 @@ def _find(facts: Facts) -> Iterator[Found]:
         if row.outermost is not None and facts.name(row.outermost).startswith(_BACKWARD)
     )
     of_weight: dict[tuple[object, ...], list[_Cast]] = defaultdict(list)
-    for cast in sorted(casts, key=lambda cast: cast.stretch):
-        lane, start_ns, _ = cast.stretch
+    for cast in sorted(casts, key=lambda cast: cast.time_range):
+        lane, start_ns, _ = cast.time_range
         period = (cast.kernel.window, bisect_left(backward, start_ns))
         of_weight[lane, period, cast.modules, cast.shape].append(cast)
     again = [cast for casts in of_weight.values() for cast in _again(casts)]
@@ -114,7 +114,7 @@ def _cast(facts: Facts, row: Activity) -> _Cast | None:
     if _computes(facts, modules[0][0], operator):
         return None
     return _Cast(
-        row, facts.place(cast).stretch, modules[0][0], tuple(name for _, name in modules), shape
+        row, facts.place(cast).time_range, modules[0][0], tuple(name for _, name in modules), shape
     )
 
 
@@ -126,7 +126,7 @@ def _computes(facts: Facts, module: int, operator: int) -> bool:
 
 
 def _host_ns(cast: _Cast) -> int:
-    _, start_ns, end_ns = cast.stretch
+    _, start_ns, end_ns = cast.time_range
     return end_ns - start_ns
 
 
@@ -137,10 +137,10 @@ def _again(casts: list[_Cast]) -> list[_Cast]:
 
 
 def _found(facts: Facts, casts: list[_Cast]) -> Found:
-    stretches = [cast.stretch for cast in casts]
+    time_ranges = [cast.time_range for cast in casts]
     kernels = [cast.kernel.event for cast in casts]
     gone = [
-        Drop(stretches=stretches),
+        Drop(time_ranges=time_ranges),
         Drop(kind="kernel", events=kernels),
         Drop(kind="kernel_delay", events=kernels),
     ]
@@ -171,10 +171,10 @@ def _backward(facts: Facts, casts: list[_Cast]) -> list[Scale]:
         for row in _copies(facts, to_half=False)
         if facts.name(row.outermost).startswith(_CAST_BACKWARD) and _shape(facts, row) in shapes
     ]
-    nodes = [facts.place(row.outermost).stretch for row in rows if row.outermost is not None]
+    nodes = [facts.place(row.outermost).time_range for row in rows if row.outermost is not None]
     kept = max(1 - len(casts) / max(len(rows), 1), 0.0)
     kernels = [row.event for row in rows]
-    return [Scale(by=kept, stretches=nodes), Scale(by=kept, kind="kernel", events=kernels)]
+    return [Scale(by=kept, time_ranges=nodes), Scale(by=kept, kind="kernel", events=kernels)]
 
 
 REMEDY: Final = Remedy(

@@ -94,21 +94,21 @@ def _end_ns(facts: Facts, up: Activity) -> int:
 def _found(facts: Facts, place: str, rows: list[Trip]) -> Found:
     copies = sorted({event for trip in rows for event in (trip.down.event, trip.up.event)})
     ends = sorted({trip.up.event for trip in rows})
-    stretches = [(trip.wait.call.lane, trip.start_ns, trip.end_ns) for trip in rows]
-    waits = RemoveWait(stretches=stretches)
+    time_ranges = [(trip.wait.call.lane, trip.start_ns, trip.end_ns) for trip in rows]
+    waits = RemoveWait(time_ranges=time_ranges)
     host_ns = sum(trip.end_ns - trip.wait.call.end_ns for trip in rows) / len(rows)
     rest = max(_LEAST_REST, min(_LAUNCHES_NS / max(host_ns, 1), 1.0))
     n_trips = max(round(facts.per_window(len(rows))), 1)
     cost = Insert(time_ns=_KERNELS_NS, events=ends)
     return Found(
         careful=[
-            Scale(by=rest, stretches=stretches),
+            Scale(by=rest, time_ranges=time_ranges),
             waits,
             Drop(kind="copy", events=copies),
             cost,
         ],
         hopeful=[
-            Scale(by=min(_LAUNCHES_NS / max(host_ns, 1), 1.0), stretches=stretches),
+            Scale(by=min(_LAUNCHES_NS / max(host_ns, 1), 1.0), time_ranges=time_ranges),
             waits,
             Drop(kind="copy", events=copies),
             cost,

@@ -11,7 +11,7 @@ from longpole.wording import count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import Stretch
+    from longpole.critical_path.changes import TimeRange
     from longpole.remedies.facts import Facts, OnThread
 
 __all__ = ["REMEDY"]
@@ -26,15 +26,15 @@ def _find(facts: Facts) -> Iterator[Found]:
         return
     inside, with_before = _host_time(facts, waits)
     yield Found(
-        careful=[RemoveWait(kind="event_wait"), Drop(stretches=inside)],
-        hopeful=[RemoveWait(kind="event_wait"), Drop(stretches=with_before)],
+        careful=[RemoveWait(kind="event_wait"), Drop(time_ranges=inside)],
+        hopeful=[RemoveWait(kind="event_wait"), Drop(time_ranges=with_before)],
         advice="Let streams wait less for each other",
         evidence=f"{count(round(facts.per_window(len(waits))), 'wait')} a {facts.parts['unit']}",
         events=[call.event for call in waits[:8]],
     )
 
 
-def _host_time(facts: Facts, waits: list[OnThread]) -> tuple[list[Stretch], list[Stretch]]:
+def _host_time(facts: Facts, waits: list[OnThread]) -> tuple[list[TimeRange], list[TimeRange]]:
     """Return the host time of the waits, without and with the time before each.
 
     A wait is a row of calls with nothing else between them: the event that the other stream

@@ -110,7 +110,7 @@ def _found(facts: Facts, names: tuple[str, ...], runs: list[list[Activity]]) -> 
     return Found(
         careful=[Scale(by=max(_REST_OF_HOST, kept), events=operators), delays],
         hopeful=[
-            Scale(by=kept, stretches=[_stretch(facts, run) for run in runs]),
+            Scale(by=kept, time_ranges=[_time_range(facts, run) for run in runs]),
             delays,
             Scale(by=kept, kind="kernel", events=short),
         ],
@@ -130,7 +130,7 @@ def _n_kept(facts: Facts, run: list[Activity]) -> int:
     return sum(-(-number // _TENSORS_OF_LAUNCH) for number in each.values())
 
 
-def _stretch(facts: Facts, run: list[Activity]) -> tuple[int, int, int]:
+def _time_range(facts: Facts, run: list[Activity]) -> tuple[int, int, int]:
     """Return the time of the thread from the first operator to the end of the last."""
     places = [facts.place(work.outermost) for work in run if work.outermost is not None]
     return (places[0].lane, places[0].start_ns, places[-1].end_ns)

@@ -13,7 +13,7 @@ from longpole.wording import count, short_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import Change, Stretch
+    from longpole.critical_path.changes import Change, TimeRange
     from longpole.remedies.facts import Activity, Facts
 
 __all__ = ["REMEDY"]
@@ -44,9 +44,9 @@ def _find(facts: Facts) -> Iterator[Found]:
             continue
         runs = [run for run in _runs(facts, copies) if len(run) >= _LEAST_COPIES]
         joins = sorted((row.lane, row.start_ns, row.end_ns) for row in facts.operators(*_JOINING))
-        stretches = [_joined(joins, *_stretch(facts, run)) for run in runs]
-        if facts.is_worth(sum(end_ns - start_ns for _, start_ns, end_ns in stretches)):
-            yield _found(facts, place, [copy for run in runs for copy in run], stretches)
+        time_ranges = [_joined(joins, *_time_range(facts, run)) for run in runs]
+        if facts.is_worth(sum(end_ns - start_ns for _, start_ns, end_ns in time_ranges)):
+            yield _found(facts, place, [copy for run in runs for copy in run], time_ranges)
 
 
 def _runs(facts: Facts, copies: list[Activity]) -> Iterator[list[Activity]]:
@@ -64,11 +64,11 @@ def _continues(facts: Facts, last: Activity, copy: Activity) -> bool:
     before, after = facts.place(last.call or 0), facts.place(copy.call or 0)
     if (last.window, before.lane) != (copy.window, after.lane):
         return False
-    stretch = (before.lane, before.end_ns, after.start_ns)
-    return len(facts.launched_in([stretch])) <= _MOST_BETWEEN
+    time_range = (before.lane, before.end_ns, after.start_ns)
+    return len(facts.launched_in([time_range])) <= _MOST_BETWEEN
 
 
-def _stretch(facts: Facts, run: list[Activity]) -> tuple[Stretch, int]:
+def _time_range(facts: Facts, run: list[Activity]) -> tuple[TimeRange, int]:
     """Return the time in which Python makes the tensors of a run and copies them, and that of one.
 
     The first tensor is made before its copy, in the time from one copy to the next.
@@ -82,7 +82,7 @@ def _stretch(facts: Facts, run: list[Activity]) -> tuple[Stretch, int]:
     return (first.lane, first.end_ns - each_ns, end_ns), each_ns
 
 
-def _joined(joins: list[Stretch], run: Stretch, each_ns: int) -> Stretch:
+def _joined(joins: list[TimeRange], run: TimeRange, each_ns: int) -> TimeRange:
     """Extend a run by the operator that joins its tensors, if one follows."""
     lane, start_ns, end_ns = run
     place = bisect_left(joins, (lane, end_ns, 0))
@@ -91,16 +91,16 @@ def _joined(joins: list[Stretch], run: Stretch, each_ns: int) -> Stretch:
     return (lane, start_ns, end_ns)
 
 
-def _found(facts: Facts, place: str, copies: list[Activity], stretches: list[Stretch]) -> Found:
+def _found(facts: Facts, place: str, copies: list[Activity], time_ranges: list[TimeRange]) -> Found:
     works = {copy.event for copy in copies}
     waits = [wait.call.event for wait in facts.waits if wait.work in works]
-    host_ns = sum(end_ns - start_ns for _, start_ns, end_ns in stretches)
+    host_ns = sum(end_ns - start_ns for _, start_ns, end_ns in time_ranges)
     gone: list[Change] = [RemoveWait(events=waits), Drop(kind="copy", events=sorted(works))]
     each = min(len(copies) * _LAUNCH_NS / max(host_ns, 1), 1.0)
-    few = min(len(stretches) * _FEW * _LAUNCH_NS / max(host_ns, 1), each)
+    few = min(len(time_ranges) * _FEW * _LAUNCH_NS / max(host_ns, 1), each)
     return Found(
-        careful=[Scale(by=each, stretches=stretches), *gone],
-        hopeful=[Scale(by=few, stretches=stretches), *gone],
+        careful=[Scale(by=each, time_ranges=time_ranges), *gone],
+        hopeful=[Scale(by=few, time_ranges=time_ranges), *gone],
         advice="Compute these tensors on the GPU, or copy them together",
         evidence=(
             f"{count(round(facts.per_window(len(copies))), 'small tensor')} a "

@@ -83,7 +83,7 @@ def _first_tensor(facts: Facts) -> Iterator[Found]:
         name = facts.name(row.event)
         if name in MAKERS and (first_ns is None or row.end_ns <= first_ns):
             yield Found(
-                careful=[Drop(stretches=[row.stretch])],
+                careful=[Drop(time_ranges=[row.time_range])],
                 advice=_later(facts),
                 evidence=(
                     f"{name} only allocates a tensor and takes {duration(row.duration_ns)}, "
@@ -103,7 +103,7 @@ def _capture(facts: Facts) -> Iterator[Found]:
     recurs = len({row.window for row in found}) >= max(_STEADY * facts.n_windows, 2)
     which = count(len(found), "graph is captured", "graphs are captured")
     yield Found(
-        careful=[Drop(stretches=[row.stretch for row in found])],
+        careful=[Drop(time_ranges=[row.time_range for row in found])],
         advice="Capture the graph once, and replay it in every step" if recurs else _later(facts),
         evidence=f"{which}, in {duration(total_ns)}; only their replays do work",
         name="capture",

@@ -41,7 +41,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         calls[facts.name(row.event)].append(row)
     filling = []
     for _, rows in sorted(calls.items()):
-        works = facts.launched_in([row.stretch for row in rows])
+        works = facts.launched_in([row.time_range for row in rows])
         fills = [work for work in works if facts.name(work.outermost) in {_ONE, _MANY}]
         if fills:
             filling.append((rows, fills))
@@ -58,10 +58,10 @@ def _additions(facts: Facts, fills: list[Activity]) -> list[Change]:
         return []
     # Later passes of one step add to the gradients of the first.
     kept = max(1 - len(fills) / len(added), 0.0) if _is_one_by_one(facts, fills) else 0.0
-    stretches = [row.stretch for row in added]
-    kernels = [work.event for work in facts.launched_in(stretches) if work.kind == "kernel"]
+    time_ranges = [row.time_range for row in added]
+    kernels = [work.event for work in facts.launched_in(time_ranges) if work.kind == "kernel"]
     return [
-        Scale(by=kept, stretches=stretches),
+        Scale(by=kept, time_ranges=time_ranges),
         Scale(by=kept, kind="kernel", events=kernels),
         Scale(by=kept, kind="kernel_delay", events=kernels),
     ]
@@ -82,15 +82,15 @@ def _found(
     optimizer = name.removeprefix(_ZERO_GRAD).split(".")[0]
     events = [work.event for work in fills]
     gone = [Drop(events=events), Drop(kind="kernel_delay", events=events)]
-    stretches = [row.stretch for row in rows]
+    time_ranges = [row.time_range for row in rows]
     host_ns = sum(row.duration_ns for row in rows)
     least, most = (min(len(fills) * time_ns / max(host_ns, 1), 1.0) for time_ns in _DROP_NS)
     if not _is_one_by_one(facts, fills):
         least, most = 0.0, 1.0
     n_fills = max(round(facts.per_window(len(fills))), 1)
     return Found(
-        careful=[Scale(by=most, stretches=stretches), *gone],
-        hopeful=[Scale(by=least, stretches=stretches), *gone, *additions],
+        careful=[Scale(by=most, time_ranges=time_ranges), *gone],
+        hopeful=[Scale(by=least, time_ranges=time_ranges), *gone, *additions],
         advice=(
             f"Let {optimizer} drop gradients instead of filling them with zeros "
             "(`zero_grad(set_to_none=True)`)"

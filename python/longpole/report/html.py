@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from longpole.report.blocks import Bar, Block, Cell
-    from longpole.report.events import EventLinks
+    from longpole.report.lanes import EventLinks
 
 __all__ = ["html", "inert", "prose"]
 

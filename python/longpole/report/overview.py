@@ -66,7 +66,7 @@ class Interval:
     """What it saves, as the verdict words it."""
     event: int | None = None
     """The event that shows it best."""
-    stretch: tuple[int, int] | None = None
+    time_range: tuple[int, int] | None = None
     """Where the timeline shows it, if it does not draw the event: start and length in ns."""
 
 

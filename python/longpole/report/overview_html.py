@@ -10,7 +10,7 @@ from longpole.wording import share
 
 if TYPE_CHECKING:
     from longpole.report.blocks import Bar
-    from longpole.report.events import EventLinks
+    from longpole.report.lanes import EventLinks
     from longpole.report.overview import Interval, Tile
 
 __all__ = ["overview_html"]
@@ -141,7 +141,11 @@ def _interval(row: Interval, links: EventLinks | None) -> str:
     bar = f'<span class="range" style="{style}"{title}></span>'
     place = ""
     if links and row.event is not None and is_shown:
-        bar = links.link(row.event, bar) if row.stretch is None else _shown(row.stretch, bar, links)
+        bar = (
+            links.link(row.event, bar)
+            if row.time_range is None
+            else _shown(row.time_range, bar, links)
+        )
         place = f" {links.link(row.event, f'event {row.event}')}"
     return (
         f'<li><span class="what">{prose(row.text, links)}</span>{bar}'
@@ -149,8 +153,8 @@ def _interval(row: Interval, links: EventLinks | None) -> str:
     )
 
 
-def _shown(stretch: tuple[int, int], words: str, links: EventLinks) -> str:
+def _shown(time_range: tuple[int, int], words: str, links: EventLinks) -> str:
     """Return words, which are HTML, as a link to a part of the timeline."""
-    start_ns, length_ns = stretch
+    start_ns, length_ns = time_range
     place = f'href="#{links.prefix}timeline" data-from="{start_ns}" data-length="{length_ns}"'
     return f"<a {place}>{words}</a>"

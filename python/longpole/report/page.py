@@ -23,7 +23,7 @@ from longpole.report.sections import Section
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from longpole.report.events import EventLinks
+    from longpole.report.lanes import EventLinks
     from longpole.report.sections import Page, Part
 
 __all__ = ["page_text"]

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Union
 
-from longpole.report.events import events_of
-from longpole.report.lanes import Lanes
+from longpole.report.lanes import Lanes, events_of
 from longpole.report.overview import Columns, Intervals, Stack, Tiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from longpole.report.blocks import Block
-    from longpole.report.events import EventLinks
+    from longpole.report.lanes import EventLinks
 
 __all__ = ["Page", "Part", "Section", "events_in"]
 

@@ -108,8 +108,7 @@ def _words(name: str) -> str:
 def _of_text(rows: pl.DataFrame, where: str) -> pl.Series:
     """Evaluate a condition in the grammar of `selection.grammar`."""
     from longpole.selection.evaluation import holds
-    from longpole.selection.grammar import parse
-    from longpole.selection.tokens import ConditionError
+    from longpole.selection.grammar import ConditionError, parse
 
     try:
         return holds(parse(where), rows)

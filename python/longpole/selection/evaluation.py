@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import polars as pl
 
 from longpole._core import check_pattern
-from longpole.selection.tokens import ConditionError, quoted
+from longpole.selection.grammar import ConditionError, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -192,16 +192,16 @@ class _Evaluation:
     def _fit(self, node: Node, *sides: tuple[Node, pl.Series]) -> Kind:
         """Return the common type of two operands; raise for lists and differing types."""
         kinds = [_kind(value) for _, value in sides]
-        told = [
+        texts = [
             f"{_described(side)} is a {kind}" for (side, _), kind in zip(sides, kinds, strict=True)
         ]
         if "list" in kinds:
             raise ConditionError(
                 node.position,
-                f"{told[kinds.index('list')]}, which can only be compared with IS NULL",
+                f"{texts[kinds.index('list')]}, which can only be compared with IS NULL",
             )
         if len({*kinds} - {"null"}) > 1:
-            raise ConditionError(node.position, f"{' and '.join(told)}: they cannot be compared")
+            raise ConditionError(node.position, f"{' and '.join(texts)}: they cannot be compared")
         return next((kind for kind in kinds if kind != "null"), "null")
 
     def _no_column(self, name: str) -> str:

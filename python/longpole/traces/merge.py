@@ -136,8 +136,8 @@ def _rank(traces: TraceSet, place: int, rank: int, earlier_ns: int) -> list[byte
 
 
 def _title(kind: str, name: str | None) -> str:
-    told = kind.replace("_", " ")
-    return f"{told}: {short_name(name, _WIDEST)}" if name else told
+    shown = kind.replace("_", " ")
+    return f"{shown}: {short_name(name, _WIDEST)}" if name else shown
 
 
 def _lane_names(trace: Trace) -> list[str]:

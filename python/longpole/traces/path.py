@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from longpole.frames import typed
-from longpole.traces.reading import Stretch
+from longpole.traces.reading import PathSection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,24 +37,24 @@ class PathRanks:
 
     numbers: Sequence[int]
     files: Sequence[str]
-    expand: Callable[[Mapping[int, Stretch]], Mapping[int, Expanded]]
+    expand: Callable[[Mapping[int, PathSection]], Mapping[int, Expanded]]
 
     def opened(self, legs: pl.DataFrame, solution: JointSolution) -> Mapping[int, Expanded]:
         """Open every rank on the path once, for its segments and the names of its transfers."""
         import polars as pl
 
-        stretches = {}
+        sections = {}
         for place in legs["place"].unique().sort():
             own = legs.filter(pl.col("place") == place)
             hops = own.filter(pl.col("kind") == "within").select("source", "target")
             events = own.filter(pl.col("kind") == "transfer")["target"]
-            stretches[place] = Stretch(
+            sections[place] = PathSection(
                 self.files[place],
                 list(hops.iter_rows()),
                 sorted(set(events.to_list())),
                 solution.clock(place),
             )
-        return self.expand(stretches)
+        return self.expand(sections)
 
 
 def path_frame(

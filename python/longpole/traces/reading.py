@@ -9,6 +9,8 @@ from __future__ import annotations
 import copyreg
 import ctypes
 import sys
+import threading
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +20,7 @@ from longpole._core import (
     reduce_rank,
     unpack_rank,
 )
-from longpole.errors import TraceError, WindowError
+from longpole.errors import RanksError, TraceError, WindowError
 from longpole.frames import frame_of
 from longpole.read import read_trace
 from longpole.traces.engines import Lost, run
@@ -36,13 +38,15 @@ if TYPE_CHECKING:
 __all__ = [
     "Change",
     "Expanded",
+    "OpenRanks",
+    "PathSection",
     "ReadRank",
     "Reading",
-    "Stretch",
     "TaskWait",
     "give_back_memory",
     "read_ranks",
 ]
+
 
 _Parts = tuple[Any, ...]
 TaskWait = tuple[int, int, int, int | None, int | None]
@@ -60,8 +64,8 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """What to expand of a rank on the path: its stretches, and the names of some events."""
+class PathSection:
+    """What to expand of a rank on the path: its sections, and the names of some events."""
 
     path: str
     hops: Sequence[tuple[int | None, int]]
@@ -72,7 +76,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """The expanded stretches: per segment its stretch, common times and facts; names by event."""
+    """The expanded sections: per segment its section, common times and facts; names by event."""
 
     segments: pl.DataFrame
     names: dict[int, str | None]
@@ -121,9 +125,9 @@ class Reading:
         """Read a rank again and reduce it after changes."""
         return self.reduced(self.open(change.path), change)
 
-    def expand(self, stretch: Stretch) -> Expanded:
+    def expand(self, section: PathSection) -> Expanded:
         """Reopen a rank on the path and return its segments."""
-        return self.expanded(self.open(stretch.path), stretch)
+        return self.expanded(self.open(section.path), section)
 
     def reduced(self, trace: Trace, change: Change) -> ReducedRank:
         """Reduce a rank, as observed or after changes."""
@@ -136,12 +140,12 @@ class Reading:
             scalings=list(change.scalings),
         )
 
-    def expanded(self, trace: Trace, stretch: Stretch) -> Expanded:
-        """Return the segments of some stretches of the path, on the common clock."""
-        hops = list(stretch.hops)
-        segments = expand_hops(trace.core, hops, stretch.clock, data_load=self.data_load)
-        names = trace.core.event_names(list(stretch.events))
-        return Expanded(frame_of(segments), dict(zip(stretch.events, names, strict=True)))
+    def expanded(self, trace: Trace, section: PathSection) -> Expanded:
+        """Return the segments of some sections of the path, on the common clock."""
+        hops = list(section.hops)
+        segments = expand_hops(trace.core, hops, section.clock, data_load=self.data_load)
+        names = trace.core.event_names(list(section.events))
+        return Expanded(frame_of(segments), dict(zip(section.events, names, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,3 +205,71 @@ def _unpacked(packed: bytes) -> ReducedRank:
 
 
 copyreg.pickle(ReducedRank, lambda rank: (_unpacked, (rank.pack(),)))
+
+
+# Reopens reduced ranks, to list the path through them and to solve them after changes.
+
+
+class OpenRanks:
+    """The files of the ranks, reopened in the workers of the engine.
+
+    With threads, the most recent traces are kept, as many as there are workers.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[str],
+        reading: Reading,
+        *,
+        engine: Engine,
+        workers: int,
+        timeout_s: float,
+        kept: Mapping[str, Trace],
+    ) -> None:
+        self.files = files
+        self._reading = reading
+        self._engine: Engine = engine
+        self._workers = workers
+        self._timeout_s = timeout_s
+        self._places = {path: place for place, path in enumerate(files)}
+        self._open = OrderedDict((self._places[path], trace) for path, trace in kept.items())
+        self._lock = threading.Lock()
+
+    def trace(self, place: int) -> Trace:
+        """Read a rank into this process."""
+        with self._lock:
+            found = self._open.pop(place, None)
+            if found is None:
+                while len(self._open) >= self._workers:
+                    self._open.popitem(last=False)
+                    give_back_memory()
+                found = self._reading.open(self.files[place])
+            self._open[place] = found
+            return found
+
+    def reduced(self, changes: Sequence[Change]) -> list[ReducedRank]:
+        """Reduce ranks again, after changes."""
+        if self._engine == "threads":
+            return [
+                self._reading.reduced(self.trace(self._places[change.path]), change)
+                for change in changes
+            ]
+        return self._run(self._reading.change, changes)
+
+    def expanded(self, sections: Mapping[int, PathSection]) -> Mapping[int, Expanded]:
+        """Return the segments of the path in some ranks, by rank index."""
+        if self._engine == "threads":
+            return {
+                place: self._reading.expanded(self.trace(place), section)
+                for place, section in sections.items()
+            }
+        found = self._run(self._reading.expand, list(sections.values()))
+        return dict(zip(sections, found, strict=True))
+
+    def _run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        found = run(self._engine, work, items, workers=self._workers, timeout_s=self._timeout_s)
+        for item, result in zip(items, found, strict=True):
+            if isinstance(result, Lost):
+                message = f"{item.path} cannot be read again: {result.reason}"
+                raise RanksError(message)
+        return found

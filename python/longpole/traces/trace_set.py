@@ -28,9 +28,8 @@ from longpole.traces.findings import (
     listed,
 )
 from longpole.traces.late_ranks import late_ranks
-from longpole.traces.open_ranks import OpenRanks
 from longpole.traces.path import PathRanks, path_frame
-from longpole.traces.reading import Change
+from longpole.traces.reading import Change, OpenRanks
 from longpole.wording import count, escape
 
 if TYPE_CHECKING:

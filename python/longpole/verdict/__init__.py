@@ -4,7 +4,7 @@ A verdict compares gains: how much shorter the program would be if something too
 recomputed with the graph of the critical path. `docs/verdict.md` has every rule.
 """
 
-from longpole.verdict.findings import Doubt, Remedy, Span
+from longpole.verdict.findings import Remedy, Span, Uncertainty
 from longpole.verdict.values import Verdict
 
-__all__ = ["Doubt", "Remedy", "Span", "Verdict"]
+__all__ = ["Remedy", "Span", "Uncertainty", "Verdict"]

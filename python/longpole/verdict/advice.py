@@ -71,7 +71,7 @@ def why(parts: VerdictParts) -> str:
     if code == "unlinked" and parts["recorded"]["n_unlinked"]:
         return _unlinked(parts["recorded"])
     options = options_of(parts["profiler"], is_of_server=parts["is_of_server"])
-    share = parts["doubt"][_SHARE_OF.get(code, "unknown")]
+    share = parts["uncertainty"][_SHARE_OF.get(code, "unknown")]
     return f"{whole_percent(share)} {_CAUSES[code][0].format(graph=options.graph)}"
 
 
@@ -158,11 +158,14 @@ def _better(parts: VerdictParts, options: Options) -> str | None:
         return ends_in_time(parts)
     if parts["unit"] in {"trace", "repetition"}:
         return f"with {options.step}, or name the annotation of an iteration with --step-name"
-    if "host" in parts["sides"] and parts["doubt"]["unnamed_host"] > MOSTLY_UNNAMED:
+    if "host" in parts["sides"] and parts["uncertainty"]["unnamed_host"] > MOSTLY_UNNAMED:
         recorded = parts["recorded"]
         if recorded["n_silent_threads"] or not recorded["has_operators"]:
             return f"{options.operators} to name host work"
         stacks = f"Python stacks ({options.stack}) to name the function"
         return f"{stacks}; record without them for the time"
-    is_open = parts["doubt"]["rest"] > parts["doubt"]["unknown"] and "host" not in parts["sides"]
+    is_open = (
+        parts["uncertainty"]["rest"] > parts["uncertainty"]["unknown"]
+        and "host" not in parts["sides"]
+    )
     return f"with {options.waits}" if is_open and options.waits else None

@@ -35,7 +35,7 @@ def beside(parts: VerdictParts, most: Callable[[float], str]) -> list[str]:
     Nothing is added if only host and kernels together gain much: the sentence already says so.
     """
     rows = [] if parts["nearly_balanced"] else _busy_in_vain(parts)
-    told = [_graph_gaps(parts)] if parts["doubt"]["graph_gaps"] > _MUCH_LEFT else []
+    told = [_graph_gaps(parts)] if parts["uncertainty"]["graph_gaps"] > _MUCH_LEFT else []
     told += [_shortening(rows, parts, most)] if rows else []
     is_one_rank = parts["awaited"] is None and "communication" in dict(rows)
     rest = _left(parts)
@@ -47,7 +47,7 @@ def beside(parts: VerdictParts, most: Callable[[float], str]) -> list[str]:
 def _left(parts: VerdictParts) -> str | None:
     """Report how much time has no recorded cause, if that is much."""
     gains: dict[str, float] = dict(parts["gains"])
-    floor, rest = parts["doubt"]["floor"], parts["doubt"]["rest"]
+    floor, rest = parts["uncertainty"]["floor"], parts["uncertainty"]["rest"]
     remains = 1.0 - max((gains[side] for side in parts["sides"]), default=0.0)
     left = max(floor, rest * remains)
     if max(floor, rest) <= _MUCH_LEFT or left < _LEAST_LEFT:
@@ -71,7 +71,7 @@ def _busy_in_vain(parts: VerdictParts) -> list[tuple[str, float]]:
 def _graph_gaps(parts: VerdictParts) -> str:
     """Report time that may be kernels, so that the upper bound counts it as such."""
     graph = options_of(parts["profiler"], is_of_server=parts["is_of_server"]).graph
-    share = whole_percent(parts["doubt"]["graph_gaps"])
+    share = whole_percent(parts["uncertainty"]["graph_gaps"])
     return (
         f'{share} of the path is gaps in {graph}s, cause not recorded; only "at most" counts '
         "them as kernels."

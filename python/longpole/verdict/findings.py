@@ -11,7 +11,7 @@ from longpole.remedies.model import Effort, Form
 from longpole.remedies.parts import Cause, Fact, Side, Status
 from longpole.windows import Unit  # noqa: TC001 - the schema of the answer evaluates it
 
-__all__ = ["Bounds", "Doubt", "Findings", "Gap", "Remedy", "Span"]
+__all__ = ["Bounds", "Findings", "Gap", "Remedy", "Span", "Uncertainty"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class Uncertainty:
     """Warnings about a verdict, as fractions."""
 
     unknown: float
@@ -132,7 +132,7 @@ class Findings(Data):
     """The steps in which remedies are looked for, and which their gains cover: all of these steps,
     or some that represent them."""
     window: Span
-    doubt: Doubt
+    uncertainty: Uncertainty
     cause: Cause | None
     """Why there is no verdict, if so."""
     reason: str

@@ -27,7 +27,7 @@ class Gains:
     def __init__(self, parts: VerdictParts) -> None:
         self.sides = dict(parts["gains"])
         self._bounds = dict(parts["bounds"])
-        self._is_inferred = parts["doubt"]["inferred"] > _MUCH_INFERRED
+        self._is_inferred = parts["uncertainty"]["inferred"] > _MUCH_INFERRED
 
     def of_side(self, side: Side) -> str:
         """Return the gain of a side; as an interval if missing records leave it open."""

@@ -10,7 +10,7 @@ from longpole.verdict.gains import MOST_WORDS, n_words
 from longpole.wording import count, duration, duration_range, short_name, whole_percent
 
 if TYPE_CHECKING:
-    from longpole.remedies.parts import HoleParts, VerdictParts
+    from longpole.remedies.parts import GapParts, VerdictParts
 
 __all__ = ["WIDEST_NAME", "inconclusive", "no_device", "stopped", "window"]
 
@@ -35,8 +35,8 @@ def window(parts: VerdictParts) -> str:
     _, min_ns, max_ns, total_ns = parts["lengths_ns"]
     n_windows = parts["n_windows"]
     noun = "A repetition" if parts["unit"] == "repetition" else f"The {_noun(parts)}"
-    noun = f"{_without(parts['holes'])}{noun.lower()}" if parts["holes"] else noun
-    computed = ", recomputed" if parts["holes"] else ""
+    noun = f"{_without(parts['gaps'])}{noun.lower()}" if parts["gaps"] else noun
+    computed = ", recomputed" if parts["gaps"] else ""
     takes = f"{noun} takes {duration(total_ns // n_windows)}{computed}"
     if n_windows == 1:
         return takes
@@ -47,38 +47,38 @@ def window(parts: VerdictParts) -> str:
     return f"{takes} (mean of {n_windows}{spread}{without})"
 
 
-def _without(holes: list[HoleParts]) -> str:
+def _without(gaps: list[GapParts]) -> str:
     """Describe the gaps that the answer leaves out, and what happened around the longest."""
-    first, *others = holes
+    first, *others = gaps
     if others:
-        total = duration(sum(hole["duration_ns"] for hole in holes))
-        lead = f"{count(len(holes), 'gap')} of {total} together, the longest {_where(first)}"
+        total = duration(sum(gap["duration_ns"] for gap in gaps))
+        lead = f"{count(len(gaps), 'gap')} of {total} together, the longest {_where(first)}"
     else:
         lead = f"one gap of {duration(first['duration_ns'])} {_where(first)}"
     return f"Without {lead}, {_around(first)}, "
 
 
-def _where(hole: HoleParts) -> str:
-    name = short_name(hole["before"], WIDEST_NAME // 2)
-    return f"before {name}" if hole["is_activity"] else f"in {name}"
+def _where(gap: GapParts) -> str:
+    name = short_name(gap["before"], WIDEST_NAME // 2)
+    return f"before {name}" if gap["is_activity"] else f"in {name}"
 
 
-def _around(hole: HoleParts) -> str:
+def _around(gap: GapParts) -> str:
     """Describe what host and device did in a gap, and what it probably is."""
-    name, waits = hole["host"] or ("", False)
+    name, waits = gap["host"] or ("", False)
     host = f"the host {'waits' if waits else 'is'} in {short_name(name, WIDEST_NAME // 2)}"
-    is_named = name and hole["is_activity"]
+    is_named = name and gap["is_activity"]
     device = (
         "no device is busy"
-        if hole["busy_ns"] < _HARDLY_BUSY * hole["duration_ns"]
-        else f"a device is busy for {duration(hole['busy_ns'])}"
+        if gap["busy_ns"] < _HARDLY_BUSY * gap["duration_ns"]
+        else f"a device is busy for {duration(gap['busy_ns'])}"
     )
     around = f"in which {host} and {device}" if is_named else f"in which {device}"
-    return f"{around} (likely set-up on first use)" if hole["is_first"] else around
+    return f"{around} (likely set-up on first use)" if gap["is_first"] else around
 
 
 def _noun(parts: VerdictParts) -> str:
-    return {"stretch": "window"}.get(parts["unit"], parts["unit"])
+    return {"time_range": "window"}.get(parts["unit"], parts["unit"])
 
 
 def stopped(parts: VerdictParts) -> str:

@@ -52,7 +52,7 @@ def _host(facts: Facts) -> Iterator[str]:
 def what_to_record(facts: Facts) -> list[str]:
     """Return what to record if the trace does not show what most host time is spent on."""
     parts = facts.parts
-    if "host" not in parts["sides"] or parts["doubt"]["unnamed_host"] <= MOSTLY_UNNAMED:
+    if "host" not in parts["sides"] or parts["uncertainty"]["unnamed_host"] <= MOSTLY_UNNAMED:
         return []
     if parts["recorded"]["has_operators"] and not parts["recorded"]["n_silent_threads"]:
         stack = f"record Python stacks ({facts.options.stack})"

@@ -17,7 +17,7 @@ from longpole.verdict.actions import (
 )
 from longpole.verdict.advice import advice, options_in
 from longpole.verdict.blocks import verdict_blocks
-from longpole.verdict.findings import Bounds, Doubt, Findings, Gap, Remedy, Span
+from longpole.verdict.findings import Bounds, Findings, Gap, Remedy, Span, Uncertainty
 from longpole.verdict.sentences import caveat, limit, sentence
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Verdict(Findings):
 
 def verdict_of(parts: VerdictParts, facts_of: Callable[[Options], Facts]) -> Verdict:
     """Convert the results of the core to values and sentences."""
-    doubt = parts["doubt"]
+    uncertainty = parts["uncertainty"]
     facts = facts_of(options_in(parts))
     rows, failures = gained(facts) if parts["status"] != "no_device" else ([], [])
     named = named_of(rows, parts)
@@ -71,13 +71,16 @@ def verdict_of(parts: VerdictParts, facts_of: Callable[[Options], Facts]) -> Ver
         ),
         gains=dict(parts["gains"]),
         bounds={side: Bounds(*bounds) for side, bounds in parts["bounds"]},
-        gaps=tuple(
-            Gap(hole["duration_ns"], hole["event"], hole["busy_ns"]) for hole in parts["holes"]
-        ),
+        gaps=tuple(Gap(gap["duration_ns"], gap["event"], gap["busy_ns"]) for gap in parts["gaps"]),
         steps=tuple(parts["numbers"]),
         remedy_steps=facts.numbers,
         window=_window(parts),
-        doubt=Doubt(doubt["unknown"], doubt["floor"], doubt["unlinked"], doubt["inferred"]),
+        uncertainty=Uncertainty(
+            uncertainty["unknown"],
+            uncertainty["floor"],
+            uncertainty["unlinked"],
+            uncertainty["inferred"],
+        ),
         cause=parts["cause"] if parts["status"] == "inconclusive" else None,
         reason=reason,
         record=record,

@@ -11,7 +11,9 @@ use std::time::Instant;
 
 use longpole_core::graph::{Edge, Evidence, Graph, Kind, Nodes, Role, Timeline};
 use longpole_core::ids::{EventId, NodeId, Order};
-use longpole_core::path::{Moment, Opening, Schedule, Window, lags_ns, longest, slack_ns, walk};
+use longpole_core::path::{
+    Moment, Opening, Schedule, Window, latencies_ns, longest, slack_ns, walk,
+};
 
 const LANES: usize = 5;
 
@@ -31,9 +33,9 @@ fn main() {
         let schedule = longest(&graph, &window);
         black_box(walk(&graph, &window, &schedule).segments.len())
     });
-    let lags = timed("lags", || lags_ns(&graph));
+    let latencies = timed("latencies", || latencies_ns(&graph));
     timed("slack of every event", || {
-        black_box(slack_ns(&graph, &window, &observed, &lags, n_events).len())
+        black_box(slack_ns(&graph, &window, &observed, &latencies, n_events).len())
     });
 }
 

@@ -44,8 +44,8 @@ pub fn align(base: &[Vec<u64>], new: &[Vec<u64>]) -> Vec<Pair> {
     let (n_base, n_new) = (base.first().map_or(0, Vec::len), new.first().map_or(0, Vec::len));
     for (round, (base_keys, new_keys)) in base.iter().zip(new).enumerate() {
         let mut found = Vec::new();
-        for stretch in gaps(&pairs, n_base, n_new) {
-            fill(base_keys, new_keys, stretch, &mut found);
+        for region in gaps(&pairs, n_base, n_new) {
+            fill(base_keys, new_keys, region, &mut found);
         }
         pairs.extend(found.into_iter().map(|(base, new)| Pair { base, new, round }));
         pairs.sort_unstable();
@@ -55,48 +55,48 @@ pub fn align(base: &[Vec<u64>], new: &[Vec<u64>]) -> Vec<Pair> {
 
 /// A range of each sequence: start and end in the first, start and end in the second.
 #[derive(Debug, Clone, Copy)]
-struct Stretch {
+struct Region {
     base: (usize, usize),
     new: (usize, usize),
 }
 
-impl Stretch {
+impl Region {
     fn is_empty(&self) -> bool {
         self.base.0 == self.base.1 || self.new.0 == self.new.1
     }
 }
 
 /// Returns the ranges between pairs that are non-empty on both sides.
-fn gaps(pairs: &[Pair], n_base: usize, n_new: usize) -> Vec<Stretch> {
+fn gaps(pairs: &[Pair], n_base: usize, n_new: usize) -> Vec<Region> {
     let places = pairs.iter().map(|pair| (pair.base, pair.new));
-    between(places, Stretch { base: (0, n_base), new: (0, n_new) })
+    between(places, Region { base: (0, n_base), new: (0, n_new) })
 }
 
-fn between(places: impl Iterator<Item = (usize, usize)>, whole: Stretch) -> Vec<Stretch> {
+fn between(places: impl Iterator<Item = (usize, usize)>, whole: Region) -> Vec<Region> {
     let mut from = (whole.base.0, whole.new.0);
     let mut found = Vec::new();
     for (base, new) in places.chain([(whole.base.1, whole.new.1)]) {
-        found.push(Stretch { base: (from.0, base), new: (from.1, new) });
+        found.push(Region { base: (from.0, base), new: (from.1, new) });
         from = (base + 1, new + 1);
     }
-    found.retain(|stretch| !stretch.is_empty());
+    found.retain(|region| !region.is_empty());
     found
 }
 
 /// Aligns a range, dividing it if it is too different as a whole.
-fn fill(base: &[u64], new: &[u64], whole: Stretch, pairs: &mut Vec<(usize, usize)>) {
+fn fill(base: &[u64], new: &[u64], whole: Region, pairs: &mut Vec<(usize, usize)>) {
     let mut open = vec![(whole, 0)];
-    while let Some((stretch, depth)) = open.pop() {
-        let stretch = trim(base, new, stretch, pairs);
-        if stretch.is_empty() {
+    while let Some((region, depth)) = open.pop() {
+        let region = trim(base, new, region, pairs);
+        if region.is_empty() {
             continue;
         }
-        if let Some(found) = shortest_edit(base, new, stretch) {
+        if let Some(found) = shortest_edit(base, new, region) {
             pairs.extend(found);
         } else if depth < MOST_CUTS {
-            let cuts = cuts(base, new, stretch);
+            let cuts = cuts(base, new, region);
             if !cuts.is_empty() {
-                let parts = between(cuts.iter().copied(), stretch);
+                let parts = between(cuts.iter().copied(), region);
                 open.extend(parts.into_iter().map(|part| (part, depth + 1)));
                 pairs.extend(cuts);
             }
@@ -105,32 +105,27 @@ fn fill(base: &[u64], new: &[u64], whole: Stretch, pairs: &mut Vec<(usize, usize
 }
 
 /// Pairs the equal elements at both ends of a range.
-fn trim(
-    base: &[u64],
-    new: &[u64],
-    mut stretch: Stretch,
-    pairs: &mut Vec<(usize, usize)>,
-) -> Stretch {
-    while !stretch.is_empty() && base[stretch.base.0] == new[stretch.new.0] {
-        pairs.push((stretch.base.0, stretch.new.0));
-        stretch.base.0 += 1;
-        stretch.new.0 += 1;
+fn trim(base: &[u64], new: &[u64], mut region: Region, pairs: &mut Vec<(usize, usize)>) -> Region {
+    while !region.is_empty() && base[region.base.0] == new[region.new.0] {
+        pairs.push((region.base.0, region.new.0));
+        region.base.0 += 1;
+        region.new.0 += 1;
     }
-    while !stretch.is_empty() && base[stretch.base.1 - 1] == new[stretch.new.1 - 1] {
-        stretch.base.1 -= 1;
-        stretch.new.1 -= 1;
-        pairs.push((stretch.base.1, stretch.new.1));
+    while !region.is_empty() && base[region.base.1 - 1] == new[region.new.1 - 1] {
+        region.base.1 -= 1;
+        region.new.1 -= 1;
+        pairs.push((region.base.1, region.new.1));
     }
-    stretch
+    region
 }
 
 /// Pairs the occurrences of keys that occur equally often on both sides, in order. Of these pairs,
 /// returns the longest sequence that ascends on both sides.
-fn cuts(base: &[u64], new: &[u64], stretch: Stretch) -> Vec<(usize, usize)> {
-    let old = places(base, stretch.base);
-    let now = places(new, stretch.new);
+fn cuts(base: &[u64], new: &[u64], region: Region) -> Vec<(usize, usize)> {
+    let old = places(base, region.base);
+    let now = places(new, region.new);
     let mut candidates = Vec::new();
-    for (place, key) in base.iter().enumerate().take(stretch.base.1).skip(stretch.base.0) {
+    for (place, key) in base.iter().enumerate().take(region.base.1).skip(region.base.0) {
         let (Some(here), Some(there)) = (old.get(key), now.get(key)) else {
             continue;
         };
@@ -175,11 +170,11 @@ fn rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
 }
 
 /// Returns the pairs of a shortest edit script; `None` if it has too many differences.
-fn shortest_edit(base: &[u64], new: &[u64], stretch: Stretch) -> Option<Vec<(usize, usize)>> {
-    let old = &base[stretch.base.0..stretch.base.1];
-    let now = &new[stretch.new.0..stretch.new.1];
+fn shortest_edit(base: &[u64], new: &[u64], region: Region) -> Option<Vec<(usize, usize)>> {
+    let old = &base[region.base.0..region.base.1];
+    let now = &new[region.new.0..region.new.1];
     let found = furthest(old, now)?;
-    let offset = |(base, new): (usize, usize)| (base + stretch.base.0, new + stretch.new.0);
+    let offset = |(base, new): (usize, usize)| (base + region.base.0, new + region.new.0);
     Some(walk_back(old.len(), now.len(), &found).into_iter().map(offset).collect())
 }
 

@@ -44,8 +44,8 @@ fn changed_path(events: &[Event], changes: &[Change]) -> Vec<(i64, i64, &'static
     let graph = built(&tables).unwrap();
     let launches = link::launches(&tables, &silent).unwrap();
     let window = path::window(&tables, &launches, &Choice::Whole, None).unwrap();
-    let lags = path::lags_ns(&graph);
-    let answer = path::what_if(&graph, &tables, &window, &lags, changes, &silent).unwrap();
+    let latencies = path::latencies_ns(&graph);
+    let answer = path::what_if(&graph, &tables, &window, &latencies, changes, &silent).unwrap();
     let name = |event| tables.events.name(event).map_or("", |name| tables.strings.get(name));
     let pieces = answer.path.segments.iter();
     pieces
@@ -211,7 +211,7 @@ fn work_belongs_to_the_step_in_which_it_was_launched_and_waiting_is_none() {
     ]);
     let graph = built(&tables).unwrap();
     let steps = [(0, 15_000), (15_000, 50_000)];
-    let rows = path::work(&graph, &path::lags_ns(&graph), &steps);
+    let rows = path::work(&graph, &path::latencies_ns(&graph), &steps);
     let name = |event| tables.events.name(event).map_or("", |name| tables.strings.get(name));
     let rows: Vec<_> = rows
         .iter()

@@ -48,8 +48,8 @@ fn damage_costs_rows_and_nothing_else() {
         let cut = random.below(text.len() + 1);
         let (head, tail) = text.split_at(cut);
         assert_eq!(
-            told(&extract(&[head, tail])),
-            told(&whole),
+            fields(&extract(&[head, tail])),
+            fields(&whole),
             "{:?}",
             String::from_utf8_lossy(&text)
         );
@@ -79,7 +79,7 @@ fn extract(chunks: &[&[u8]]) -> Extraction {
 }
 
 /// Returns the whole result in comparable form; NaN times equal each other.
-fn told(found: &Extraction) -> impl PartialEq + std::fmt::Debug {
+fn fields(found: &Extraction) -> impl PartialEq + std::fmt::Debug {
     let records = &found.records;
     let times: Vec<_> = records.time_ns.iter().map(|time_ns| time_ns.to_bits()).collect();
     let rejections = &found.rejections;

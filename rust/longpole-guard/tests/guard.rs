@@ -15,7 +15,7 @@ struct Guard {
 
 /// All messages about one job.
 #[derive(Debug, Default)]
-struct Told {
+struct Outcome {
     output: Vec<u8>,
     error: Vec<u8>,
     started: String,
@@ -30,9 +30,9 @@ impl Guard {
         Self { process }
     }
 
-    fn run(&mut self, limit_ms: &str, script: &str) -> Told {
+    fn run(&mut self, limit_ms: &str, script: &str) -> Outcome {
         self.order(limit_ms, &["/bin/bash", "-c", script]);
-        self.told()
+        self.outcome()
     }
 
     fn order(&mut self, limit_ms: &str, arguments: &[&str]) {
@@ -50,20 +50,20 @@ impl Guard {
         pipe.write_all(&[&[kind][..], &length, &body].concat()).unwrap();
     }
 
-    fn told(&mut self) -> Told {
-        let mut told = Told::default();
+    fn outcome(&mut self) -> Outcome {
+        let mut outcome = Outcome::default();
         loop {
             let (kind, body) = self.event();
             let text = || String::from_utf8(body.clone()).unwrap();
             match kind {
-                b'o' => told.output.extend(&body),
-                b'e' => told.error.extend(&body),
-                b's' => told.started = text(),
-                b'f' => told.failed = Some(text()),
-                _ => told.ended = text(),
+                b'o' => outcome.output.extend(&body),
+                b'e' => outcome.error.extend(&body),
+                b's' => outcome.started = text(),
+                b'f' => outcome.failed = Some(text()),
+                _ => outcome.ended = text(),
             }
             if matches!(kind, b'f' | b'x') {
-                return told;
+                return outcome;
             }
         }
     }
@@ -94,9 +94,9 @@ fn alive(pid: &str) -> bool {
 
 #[test]
 fn a_job_prints_and_exits() {
-    let told = Guard::new().run("", "echo out; echo err >&2; exit 3");
-    assert_eq!((&told.output[..], &told.error[..]), (&b"out\n"[..], &b"err\n"[..]));
-    assert!(told.ended.contains("exit_code=3\0"), "{told:?}");
+    let outcome = Guard::new().run("", "echo out; echo err >&2; exit 3");
+    assert_eq!((&outcome.output[..], &outcome.error[..]), (&b"out\n"[..], &b"err\n"[..]));
+    assert!(outcome.ended.contains("exit_code=3\0"), "{outcome:?}");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_signal_is_reported() {
 fn a_program_that_is_not_there_fails_at_once_and_costs_nothing() {
     let mut guard = Guard::new();
     guard.order("", &["/nonexistent/profiler"]);
-    assert!(guard.told().failed.unwrap().starts_with("2\0"));
+    assert!(guard.outcome().failed.unwrap().starts_with("2\0"));
     assert!(guard.run("", "true").ended.contains("exit_code=0\0"));
 }
 
@@ -127,26 +127,26 @@ fn a_program_that_is_not_there_fails_at_once_and_costs_nothing() {
 fn the_limit_ends_a_tree_that_ignores_signals_and_leaves_its_group() {
     let script = "trap '' TERM; setsid bash -c 'trap \"\" TERM; echo $$; while :; do sleep 99; done' & while :; do sleep 99; done";
     let started = Instant::now();
-    let told = Guard::new().run("200", script);
-    assert!(told.ended.contains("stopped=limit\0forced=1\0"), "{told:?}");
-    assert!(!alive(std::str::from_utf8(&told.output).unwrap()));
+    let outcome = Guard::new().run("200", script);
+    assert!(outcome.ended.contains("stopped=limit\0forced=1\0"), "{outcome:?}");
+    assert!(!alive(std::str::from_utf8(&outcome.output).unwrap()));
     assert!((500..1500).contains(&started.elapsed().as_millis()));
 }
 
 #[test]
 fn a_grace_lets_a_job_clean_up() {
-    let told =
+    let outcome =
         Guard::new().run("100", "trap 'sleep 0.1; echo clean; exit 0' TERM; sleep 99 & wait");
-    assert_eq!(told.output, b"clean\n");
-    assert!(!told.ended.contains("forced"), "{told:?}");
+    assert_eq!(outcome.output, b"clean\n");
+    assert!(!outcome.ended.contains("forced"), "{outcome:?}");
 }
 
 #[test]
 fn a_daemon_that_keeps_the_pipe_is_named_and_killed() {
     let started = Instant::now();
-    let told = Guard::new().run("", "setsid sleep 54321 & echo $!; sleep 0.05");
-    assert!(told.ended.contains(" sleep\0") && told.ended.contains("stray="), "{told:?}");
-    assert!(!alive(std::str::from_utf8(&told.output).unwrap()));
+    let outcome = Guard::new().run("", "setsid sleep 54321 & echo $!; sleep 0.05");
+    assert!(outcome.ended.contains(" sleep\0") && outcome.ended.contains("stray="), "{outcome:?}");
+    assert!(!alive(std::str::from_utf8(&outcome.output).unwrap()));
     assert!(started.elapsed() < Duration::from_secs(1));
 }
 
@@ -157,7 +157,7 @@ fn a_cancel_ends_the_job_it_names_and_no_other() {
     guard.request(b'c', &["99"]);
     std::thread::sleep(Duration::from_millis(100));
     guard.request(b'c', &["1"]);
-    assert!(guard.told().ended.contains("signal=15\0stopped=cancel\0"));
+    assert!(guard.outcome().ended.contains("signal=15\0stopped=cancel\0"));
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_runner_that_reads_late_loses_no_byte() {
     let mut guard = Guard::new();
     guard.order("", &["/bin/bash", "-c", "head -c 8388608 /dev/zero"]);
     std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(guard.told().output.len(), 8 << 20);
+    assert_eq!(guard.outcome().output.len(), 8 << 20);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_limit_holds_while_the_runner_does_not_read() {
     let mut guard = Guard::new();
     guard.order("100", &["/bin/bash", "-c", "echo $$; yes"]);
     std::thread::sleep(Duration::from_millis(300));
-    let first = guard.told();
+    let first = guard.outcome();
     let pid = first.output.split(|&byte| byte == b'\n').next().unwrap();
     assert!(!alive(std::str::from_utf8(pid).unwrap()));
 }

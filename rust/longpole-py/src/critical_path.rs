@@ -10,7 +10,7 @@ use longpole_core::graph::{Certainty, Edge, Graph, Kind};
 use longpole_core::ids::{EventId, StringId, row_in_column};
 use longpole_core::names::Names;
 use longpole_core::path::{
-    self, Change, Choice, Effect, Path, Ratio, Schedule, Stretch, Window, WindowEnd,
+    self, Change, Choice, Effect, Path, Ratio, Schedule, TimeRange, Window, WindowEnd,
 };
 use longpole_core::tables::{EventKind, Tables};
 use longpole_core::write;
@@ -29,7 +29,7 @@ pub(crate) struct CriticalPath {
     window: Window,
     schedule: Schedule,
     path: Path,
-    lags_ns: OnceLock<Vec<i64>>,
+    latencies_ns: OnceLock<Vec<i64>>,
 }
 
 /// A window, as `("whole",)`, `("usual",)`, `("step", number, end)`, `("annotation", name,
@@ -82,12 +82,19 @@ const PIECE_BYTES: usize = 1 << 20;
 type TotalRow = (&'static str, Option<String>, i64, u64, Option<usize>);
 
 /// A time range of a thread, as `(lane, start_ns, end_ns)`.
-pub(crate) type StretchParts = (usize, i64, i64);
+pub(crate) type TimeRangeParts = (usize, i64, i64);
 
-/// A change, as `(effect, kind, matching, numerator, denominator, events, stretches)`. For effects
-/// with a time, the numerator is that time in ns.
-pub(crate) type ChangeParts =
-    (String, Option<String>, Option<String>, u64, u64, Option<Vec<u32>>, Option<Vec<StretchParts>>);
+/// A change, as `(effect, kind, matching, numerator, denominator, events, time_ranges)`. For
+/// effects with a time, the numerator is that time in ns.
+pub(crate) type ChangeParts = (
+    String,
+    Option<String>,
+    Option<String>,
+    u64,
+    u64,
+    Option<Vec<u32>>,
+    Option<Vec<TimeRangeParts>>,
+);
 
 impl CriticalPath {
     pub(crate) fn find(
@@ -104,11 +111,11 @@ impl CriticalPath {
             Ok((schedule, path))
         })?;
         let tables = tables.clone();
-        Ok(Self { tables, graph, window, schedule, path, lags_ns: OnceLock::new() })
+        Ok(Self { tables, graph, window, schedule, path, latencies_ns: OnceLock::new() })
     }
 
-    fn lags_ns(&self) -> &[i64] {
-        self.lags_ns.get_or_init(|| path::lags_ns(&self.graph))
+    fn latencies_ns(&self) -> &[i64] {
+        self.latencies_ns.get_or_init(|| path::latencies_ns(&self.graph))
     }
 
     fn changes(&self, parts: Vec<ChangeParts>) -> PyResult<Vec<Change>> {
@@ -118,7 +125,7 @@ impl CriticalPath {
 
     fn slack_ns(&self) -> Vec<i64> {
         let n_events = self.tables.events.len();
-        path::slack_ns(&self.graph, &self.window, &self.schedule, self.lags_ns(), n_events)
+        path::slack_ns(&self.graph, &self.window, &self.schedule, self.latencies_ns(), n_events)
     }
 
     fn name(&self, event: Option<EventId>) -> Option<StringId> {
@@ -292,9 +299,9 @@ impl CriticalPath {
             for &edge in &self.path.edges {
                 on_path[edge as usize] = true;
             }
-            let rows = self.lags_ns().iter().zip(&on_path);
-            Table::of(self.edge_columns(edges).and(columns!(rows, |(lag_ns, on_path)| Columns {
-                minimum_latency_ns: *lag_ns,
+            let rows = self.latencies_ns().iter().zip(&on_path);
+            Table::of(self.edge_columns(edges).and(columns!(rows, |(least_ns, on_path)| Columns {
+                minimum_latency_ns: *least_ns,
                 on_path: *on_path,
             })))
         })
@@ -304,7 +311,7 @@ impl CriticalPath {
     /// host, in order.
     fn work(&self, py: Python<'_>, steps: Vec<(i64, i64)>) -> PyResult<Table> {
         detached(py, || {
-            let rows = path::work(&self.graph, self.lags_ns(), &steps);
+            let rows = path::work(&self.graph, self.latencies_ns(), &steps);
             Table::of(columns!(rows.iter(), |row| Columns {
                 event: row.event,
                 kind: row.kind,
@@ -356,7 +363,7 @@ impl CriticalPath {
         let changes = self.changes(changes)?;
         let (tables, graph, window) = (&self.tables, &self.graph, &self.window);
         let found = enter(py, None, None, |progress| {
-            path::what_if(graph, tables, window, self.lags_ns(), &changes, progress)
+            path::what_if(graph, tables, window, self.latencies_ns(), &changes, progress)
         })?;
         Ok(Self {
             tables: tables.clone(),
@@ -364,7 +371,7 @@ impl CriticalPath {
             window: window.clone(),
             schedule: found.schedule,
             path: found.path,
-            lags_ns: OnceLock::from(found.lags_ns),
+            latencies_ns: OnceLock::from(found.latencies_ns),
         })
     }
 
@@ -392,7 +399,7 @@ impl CriticalPath {
 }
 
 pub(crate) fn change(
-    (effect, kind, matching, numerator, denominator, events, stretches): ChangeParts,
+    (effect, kind, matching, numerator, denominator, events, time_ranges): ChangeParts,
     n_events: usize,
 ) -> PyResult<Change> {
     let known_event = |row: u32| {
@@ -421,9 +428,9 @@ pub(crate) fn change(
         }
     };
     let (kind, event_kind) = kind.map_or(Ok((None, None)), |name| kinds_of(&name))?;
-    let stretch = |(lane, start_ns, end_ns)| Stretch { lane, start_ns, end_ns };
-    let stretches = stretches.map(|of| of.into_iter().map(stretch).collect());
-    Ok(Change { effect, kind, event_kind, matching, events: events.transpose()?, stretches })
+    let time_range = |(lane, start_ns, end_ns)| TimeRange { lane, start_ns, end_ns };
+    let time_ranges = time_ranges.map(|of| of.into_iter().map(time_range).collect());
+    Ok(Change { effect, kind, event_kind, matching, events: events.transpose()?, time_ranges })
 }
 
 /// Returns a kind of time on the path, or a kind of events if the path has no such kind.

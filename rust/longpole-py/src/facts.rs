@@ -7,8 +7,8 @@ use longpole_core::ids::EventId;
 use longpole_core::names::Names;
 use longpole_core::overhead;
 use longpole_core::path::{
-    self, Activity, DeviceWait, FactIndex, Gain, Inquiry, Named, OnThread, Scope, Stretch,
-    ThreadGap,
+    self, Activity, DeviceWait, FactIndex, Gain, Inquiry, Named, OnThread, Scope, ThreadGap,
+    TimeRange,
 };
 use longpole_core::stack::Nesting;
 use longpole_core::tables::{EventKind, Tables};
@@ -16,7 +16,7 @@ use longpole_core::vocabulary::ApiRole;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::critical_path::{ChangeParts, StretchParts, change};
+use crate::critical_path::{ChangeParts, TimeRangeParts, change};
 use crate::enter::enter;
 use crate::trace::Estimate;
 
@@ -43,7 +43,7 @@ pub(crate) struct Facts {
     pub(crate) scope: Arc<Scope>,
     pub(crate) inquiry: Inquiry,
     /// The minimum latencies of the edges for other recording costs, if such were taken off.
-    pub(crate) other_lags_ns: OnceLock<Vec<Vec<i64>>>,
+    pub(crate) other_latencies_ns: OnceLock<Vec<Vec<i64>>>,
     pub(crate) estimate: Option<Arc<Estimate>>,
     pub(crate) index: FactIndex,
 }
@@ -66,12 +66,13 @@ impl Facts {
         }
     }
 
-    fn other_lags_ns(&self) -> &[Vec<i64>] {
-        self.other_lags_ns.get_or_init(|| {
+    fn other_latencies_ns(&self) -> &[Vec<i64>] {
+        self.other_latencies_ns.get_or_init(|| {
             self.estimate.as_ref().map_or_else(Vec::new, |of| {
                 let Estimate { recorded, costs, factor } = &**of;
                 let ((graph, _), tables, nesting) = (self.part(), &self.tables, &self.nesting);
-                overhead::lag_bounds_ns(graph, tables, recorded, nesting, (costs, *factor)).into()
+                overhead::latency_bounds_ns(graph, tables, recorded, nesting, (costs, *factor))
+                    .into()
             })
         })
     }
@@ -142,11 +143,11 @@ impl Facts {
     fn launched_in(
         &self,
         py: Python<'_>,
-        stretches: Vec<StretchParts>,
+        time_ranges: Vec<TimeRangeParts>,
     ) -> PyResult<Vec<ActivityParts>> {
-        let stretches: Vec<_> = stretches.into_iter().map(stretch).collect();
+        let time_ranges: Vec<_> = time_ranges.into_iter().map(time_range).collect();
         enter(py, None, None, |_| {
-            Ok(self.facts().launched_in(&stretches).into_iter().map(activity).collect())
+            Ok(self.facts().launched_in(&time_ranges).into_iter().map(activity).collect())
         })
     }
 
@@ -156,15 +157,15 @@ impl Facts {
     fn names_in(
         &self,
         py: Python<'_>,
-        stretches: Vec<StretchParts>,
+        time_ranges: Vec<TimeRangeParts>,
     ) -> PyResult<Vec<(String, &'static str, usize, i64, usize, u16)>> {
-        let stretches: Vec<_> = stretches.into_iter().map(stretch).collect();
+        let time_ranges: Vec<_> = time_ranges.into_iter().map(time_range).collect();
         let row = |it: Named| {
             let name = self.tables.strings.get(it.name).to_owned();
             (name, it.kind.name(), it.count, it.total_ns, it.first.row(), it.depth)
         };
         enter(py, None, None, |_| {
-            Ok(self.facts().names_in(&stretches).into_iter().map(row).collect())
+            Ok(self.facts().names_in(&time_ranges).into_iter().map(row).collect())
         })
     }
 
@@ -241,7 +242,7 @@ impl Facts {
         let known: (&Graph, &Tables, &Nesting, &Scope) =
             (&self.graph, &self.tables, &self.nesting, &self.scope);
         let gains = enter(py, None, None, |progress| {
-            self.inquiry.gains(known, self.other_lags_ns(), &changes, progress)
+            self.inquiry.gains(known, self.other_latencies_ns(), &changes, progress)
         })?;
         Ok(gains.into_iter().map(gain).collect())
     }
@@ -255,16 +256,16 @@ fn kinds_of(names: &[String]) -> PyResult<Vec<EventKind>> {
     names.iter().map(kind).collect()
 }
 
-fn stretch((lane, start_ns, end_ns): StretchParts) -> Stretch {
-    Stretch { lane, start_ns, end_ns }
+fn time_range((lane, start_ns, end_ns): TimeRangeParts) -> TimeRange {
+    TimeRange { lane, start_ns, end_ns }
 }
 
 fn on_thread(it: OnThread) -> OnThreadParts {
-    (it.event.row(), it.stretch.lane, it.stretch.start_ns, it.stretch.end_ns, it.window)
+    (it.event.row(), it.time_range.lane, it.time_range.start_ns, it.time_range.end_ns, it.window)
 }
 
 fn gap(it: ThreadGap) -> GapParts {
-    let Stretch { lane, start_ns, end_ns } = it.stretch;
+    let TimeRange { lane, start_ns, end_ns } = it.time_range;
     let (before, after) = (it.before.map(EventId::row), it.after.map(EventId::row));
     (lane, start_ns, end_ns, it.window, it.idle_ns, before, after, it.is_loading)
 }

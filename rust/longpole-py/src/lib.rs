@@ -1,14 +1,10 @@
 //! Python bindings of the core: arguments, GIL, errors, Arrow. No logic.
-
 #![forbid(unsafe_code)]
 #![allow(clippy::needless_pass_by_value)] // arguments come by value from Python
 
 mod arrow;
-mod chakra;
-mod contexts;
 mod critical_path;
 mod enter;
-mod errors;
 mod execution;
 mod extract;
 mod facts;
@@ -17,16 +13,13 @@ mod guard;
 mod joint;
 mod linked;
 mod measure;
-mod opening;
 mod overhead;
 mod path;
 mod ranks;
-mod read;
 mod source;
 mod statistics;
 mod tables;
 mod trace;
-mod tunable;
 mod verdict;
 mod vocabulary;
 mod written;
@@ -39,17 +32,17 @@ mod _core {
     #[pymodule_export]
     use crate::arrow::Table;
     #[pymodule_export]
-    use crate::chakra::{ChakraTrace, read_chakra};
-    #[pymodule_export]
-    use crate::contexts::context_times;
-    #[pymodule_export]
     use crate::critical_path::CriticalPath;
     #[pymodule_export]
-    use crate::errors::{InternalError, LongpoleError, PairError, TraceError, WindowError};
+    use crate::enter::{InternalError, LongpoleError, PairError, TraceError, WindowError};
+    #[pymodule_export]
+    use crate::execution::{ChakraTrace, read_chakra};
     #[pymodule_export]
     use crate::execution::{ExecutionTrace, read_execution_trace};
     #[pymodule_export]
     use crate::extract::{Extraction, Extractor, extract_formats};
+    #[pymodule_export]
+    use crate::extract::{outline_tunable, read_tunable};
     #[pymodule_export]
     use crate::facts::Facts;
     #[pymodule_export]
@@ -59,14 +52,14 @@ mod _core {
     #[pymodule_export]
     use crate::linked::{LinkedTrace, link_execution_trace};
     #[pymodule_export]
-    use crate::opening::{confine, is_confined};
-    #[cfg(unix)]
-    #[pymodule_export]
-    use crate::opening::{open_file, open_folder};
+    use crate::measure::context_times;
     #[pymodule_export]
     use crate::ranks::{ReducedRank, rank_of_calls, reduce_rank, unpack_rank};
     #[pymodule_export]
-    use crate::read::read_trace;
+    use crate::source::{confine, is_confined};
+    #[cfg(unix)]
+    #[pymodule_export]
+    use crate::source::{open_file, open_folder};
     #[pymodule_export]
     use crate::statistics::align;
     #[pymodule_export]
@@ -74,7 +67,7 @@ mod _core {
     #[pymodule_export]
     use crate::trace::Trace;
     #[pymodule_export]
-    use crate::tunable::{outline_tunable, read_tunable};
+    use crate::trace::read_trace;
     #[pymodule_export]
     use crate::vocabulary::{api_names, check_pattern, is_own_frame, kernel_family};
     #[pymodule_export]

@@ -3,21 +3,22 @@
 //! The bytes of 32-bit row numbers select events; row numbers that are not in the trace are
 //! ignored.
 
-use longpole_core::columns::columns;
-use longpole_core::ids::{EventId, LaneId, StringId};
-use longpole_core::measure::{self, Chosen, CollectiveRow, Places, Side};
-use longpole_core::names::Names;
-use longpole_core::path;
-use longpole_core::tables::EventKind;
-use longpole_core::vocabulary::{HostPart, host_part};
-use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyDict;
-
 use crate::arrow::{Table, table};
 use crate::enter::{detached, enter};
 use crate::statistics::{figures, integers_of, rows_of};
 use crate::trace::Trace;
+use longpole_core::columns::{Record, columns};
+use longpole_core::ids::{EventId, LaneId, StringId, row_in_column};
+use longpole_core::measure::{
+    Chosen, CollectiveRow, ContextTime, ContextTimes, Frames, Places, Rest, Side,
+};
+use longpole_core::names::Names;
+use longpole_core::tables::EventKind;
+use longpole_core::vocabulary::{HostPart, host_part};
+use longpole_core::{measure, path};
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::PyDict;
 
 /// Row numbers of events as the bytes of 32-bit integers, as in an array of `numpy`.
 type Rows = PyBackedBytes;
@@ -325,4 +326,64 @@ impl Trace {
         let n_events = self.tables().events.len();
         rows.map_or(Chosen::All, |rows| Chosen::of_rows(rows_of(&rows), n_events))
     }
+}
+
+// Calling contexts and their times, for `trace.py`.
+
+/// The context tree, the context of each event on a thread, and the remaining time on devices as
+/// `(count, duration_ns)`: launched outside all frames, and without a known launch.
+type Found = (Table, Table, (i64, i64), (i64, i64));
+
+/// Returns the time of each calling context within a window; see `Trace.contexts`.
+#[pyfunction]
+#[pyo3(signature = (trace, frames, window, *, annotation_names, by_inputs, chosen))]
+pub(crate) fn context_times(
+    py: Python<'_>,
+    trace: &Trace,
+    frames: Vec<PyBackedStr>,
+    window: (i64, i64),
+    annotation_names: Option<&str>,
+    by_inputs: bool,
+    chosen: Option<PyBackedBytes>,
+) -> PyResult<Found> {
+    let has = |kind: &str| frames.iter().any(|frame| &**frame == kind);
+    let frames = Frames {
+        annotations: has("annotation"),
+        annotation_names,
+        operators: has("operator"),
+        functions: has("python"),
+        modules: has("module"),
+        calls: has("call"),
+        others: has("other"),
+        by_inputs,
+    };
+    let (launches, nesting, tables) = (trace.linked(py)?, trace.nesting(py)?, trace.tables());
+    let links = trace.backward_links(py)?;
+    let chosen = trace.chosen(chosen);
+    let found = enter(py, None, None, |progress| {
+        let stages = (&*launches, &*nesting, links.as_slice());
+        measure::context_times(tables, stages, &frames, window, &chosen, progress)
+    })?;
+    let rest = |rest: Rest| (rest.count, rest.duration_ns);
+    let tables = (tree(trace, &found)?, events(trace, &found)?);
+    Ok((tables.0, tables.1, rest(found.outside), rest(found.unlinked)))
+}
+
+fn tree(trace: &Trace, found: &ContextTimes) -> PyResult<Table> {
+    let rows = found.contexts.rows.iter().enumerate();
+    let contexts = columns!(rows, |(context, row)| Columns {
+        context: row_in_column(context),
+        parent: row.parent,
+        lane: row.lane,
+        first: row.first,
+        name: StringId::from_column(row.name),
+        is_outermost: row.is_outermost,
+    });
+    Table::with_texts(contexts.and(ContextTime::columns(&found.times)), &trace.tables().strings)
+}
+
+fn events(trace: &Trace, found: &ContextTimes) -> PyResult<Table> {
+    let ids = trace.tables().events.ids();
+    let rows: Vec<_> = ids.filter_map(|event| Some((event, found.contexts.of(event)?))).collect();
+    Table::of(columns!(rows.iter(), |&(event, row)| Columns { event, context: row_in_column(row) }))
 }

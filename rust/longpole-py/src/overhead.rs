@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longpole_core::names::Names;
-use longpole_core::overhead::{self, Cost, Costs, Lengths, Misfit, Untold};
+use longpole_core::overhead::{self, Cost, Costs, Lengths, Misfit, NotEstimated};
 use longpole_core::path::{Choice, Unit};
 use pyo3::prelude::*;
 
@@ -13,7 +13,7 @@ use crate::trace::Trace;
 /// The recording costs as a dictionary; its fields are in `python/longpole/_core.pyi`.
 #[derive(IntoPyObject)]
 pub(crate) struct OverheadParts {
-    untold: Option<&'static str>,
+    not_estimated: Option<&'static str>,
     unit: &'static str,
     classes: Vec<ClassParts>,
     lengths_ns: Option<(i64, i64, i64, i64)>,
@@ -42,10 +42,10 @@ impl ClassParts {
 }
 
 impl OverheadParts {
-    fn untold(reason: Untold) -> Self {
-        let untold = Some(reason.name());
+    fn not_estimated(reason: NotEstimated) -> Self {
+        let not_estimated = Some(reason.name());
         let (unit, classes) = ("step", Vec::new());
-        Self { untold, unit, classes, lengths_ns: None, factor: 0.0, misfit: None }
+        Self { not_estimated, unit, classes, lengths_ns: None, factor: 0.0, misfit: None }
     }
 
     fn of(costs: &Costs, unit: Unit, lengths: Lengths, fitted: Result<f64, Misfit>) -> Self {
@@ -55,7 +55,7 @@ impl OverheadParts {
             Misfit::Shorter(least_ns) => ("shorter", Some(least_ns)),
         };
         Self {
-            untold: None,
+            not_estimated: None,
             unit: unit.name(),
             classes: costs.rows.iter().map(ClassParts::of).collect(),
             lengths_ns: Some((recorded_ns, usual_ns, least_ns, most_ns)),
@@ -79,10 +79,12 @@ impl Trace {
     ) -> PyResult<(OverheadParts, Option<Self>)> {
         let (launches, nesting) = (self.linked(py)?, self.nesting(py)?);
         let tables = self.tables();
-        let told = enter(py, None, None, |_| Ok(overhead::costs(tables, &launches, &nesting)))?;
-        let costs = match (told, step_time_ns) {
+        let costs = enter(py, None, None, |_| Ok(overhead::costs(tables, &launches, &nesting)))?;
+        let costs = match (costs, step_time_ns) {
             (Ok(costs), _) => costs,
-            (Err(untold), None) => return Ok((OverheadParts::untold(untold), None)),
+            (Err(not_estimated), None) => {
+                return Ok((OverheadParts::not_estimated(not_estimated), None));
+            }
             (Err(_), Some(_)) => overhead::usual_costs(tables, &launches, &nesting),
         };
         let graph = self.graph_for_now(py, data_load)?;

@@ -103,9 +103,9 @@ impl Trace {
             enter(py, None, None, |_| Ok(inquiry.sampled(&graph, &scope)))?
         };
         let index = path::FactIndex::default();
-        let (estimate, other_lags_ns) = (self.estimate.clone(), OnceLock::new());
+        let (estimate, other_latencies_ns) = (self.estimate.clone(), OnceLock::new());
         let facts =
-            Facts { tables, graph, nesting, scope, inquiry, other_lags_ns, estimate, index };
+            Facts { tables, graph, nesting, scope, inquiry, other_latencies_ns, estimate, index };
         Ok((parts, facts))
     }
 }

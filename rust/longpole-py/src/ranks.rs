@@ -66,13 +66,20 @@ pub(crate) fn reduce_rank(
     let tables = trace.tables();
     enter(py, None, None, |progress| {
         let found = measure::collectives(tables, &launches, &nesting);
-        let lags_ns = path::lags_ns(&graph);
-        let profile = ranks::profile(tables, &launches, &graph, &lags_ns, step_name)?;
-        let lags_ns =
-            ranks::scaled_lags_ns(tables, &launches, &graph, &lags_ns, &scalings, step_name)?;
-        let lags_ns = path::changed_lags_ns(&graph, tables, &lags_ns, &changes, None)?;
+        let latencies_ns = path::latencies_ns(&graph);
+        let profile = ranks::profile(tables, &launches, &graph, &latencies_ns, step_name)?;
+        let latencies_ns = ranks::scaled_latencies_ns(
+            tables,
+            &launches,
+            &graph,
+            &latencies_ns,
+            &scalings,
+            step_name,
+        )?;
+        let latencies_ns =
+            path::changed_latencies_ns(&graph, tables, &latencies_ns, &changes, None)?;
         let reduced =
-            ranks::reduce(tables, &launches, &graph, &found, &lags_ns, step_name, progress)?;
+            ranks::reduce(tables, &launches, &graph, &found, &latencies_ns, step_name, progress)?;
         let reduced = Rank { rank: rank.or(reduced.rank), ..reduced };
         Ok(ReducedRank { rank: Arc::new(reduced), profile })
     })

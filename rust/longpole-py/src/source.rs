@@ -1,16 +1,17 @@
 //! The source of a trace in Python: a path, bytes, or an object with `read`.
 
-use std::io::{self, Read};
+use std::io;
+use std::io::Read;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use crate::enter::enter;
 use longpole_core::error::Result;
 use longpole_core::progress::Progress;
+use longpole_core::read::source;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-
-use crate::enter::enter;
 
 /// The source of the bytes of a trace.
 pub(crate) enum Source {
@@ -108,4 +109,40 @@ impl Read for PyReader {
             io::Error::other(message)
         })
     }
+}
+
+// Opens the files that Python itself reads, with the rules of the core.
+
+/// Confines this process: it can then only open files in these folders (given by their real paths)
+/// and below.
+#[pyfunction]
+pub(crate) fn confine(py: Python<'_>, folders: Vec<PathBuf>) -> PyResult<()> {
+    enter(py, None, None, |_| source::confine(folders))
+}
+
+/// Whether the process is confined to folders.
+#[pyfunction]
+pub(crate) fn is_confined() -> bool {
+    source::is_confined()
+}
+
+/// Opens a file for reading and returns its descriptor. A pipe or a terminal is opened only if the
+/// user specified it.
+#[cfg(unix)]
+#[pyfunction]
+#[pyo3(signature = (path, *, is_named))]
+pub(crate) fn open_file(py: Python<'_>, path: PathBuf, is_named: bool) -> PyResult<i32> {
+    let name = path.display().to_string();
+    let open = if is_named { source::open_named } else { source::open_regular };
+    let file = enter(py, Some(&name), None, |_| open(&path))?;
+    Ok(std::os::fd::IntoRawFd::into_raw_fd(file))
+}
+
+/// Opens a folder for listing and returns its descriptor.
+#[cfg(unix)]
+#[pyfunction]
+pub(crate) fn open_folder(py: Python<'_>, path: PathBuf) -> PyResult<i32> {
+    let name = path.display().to_string();
+    let file = enter(py, Some(&name), None, |_| source::open_folder(&path))?;
+    Ok(std::os::fd::IntoRawFd::into_raw_fd(file))
 }

@@ -22,7 +22,7 @@ type BusiestParts = (String, f64, usize, f64, Option<&'static str>, bool);
 pub(crate) struct VerdictParts {
     status: &'static str,
     sides: Vec<&'static str>,
-    holes: Vec<HoleParts>,
+    gaps: Vec<GapParts>,
     gains: Vec<(&'static str, f64)>,
     bounds: Vec<(&'static str, BoundsParts)>,
     kernels_and_host: f64,
@@ -32,7 +32,7 @@ pub(crate) struct VerdictParts {
     n_windows: usize,
     lengths_ns: (i64, i64, i64, i64),
     outliers: Vec<usize>,
-    doubt: HashMap<&'static str, f64>,
+    uncertainty: HashMap<&'static str, f64>,
     cause: Option<&'static str>,
     reason: String,
     waits_lead: bool,
@@ -62,7 +62,7 @@ fn sides_of(bounds: &[Bounds]) -> Vec<(&'static str, BoundsParts)> {
 
 /// An unexplained gap as a dictionary.
 #[derive(IntoPyObject)]
-struct HoleParts {
+struct GapParts {
     duration_ns: i64,
     event: usize,
     before: String,
@@ -72,19 +72,19 @@ struct HoleParts {
     is_first: bool,
 }
 
-impl HoleParts {
-    fn of(hole: &UnexplainedGap, tables: &Tables) -> Self {
+impl GapParts {
+    fn of(gap: &UnexplainedGap, tables: &Tables) -> Self {
         let events = &tables.events;
         let name =
             |event| events.name(event).map_or("", |name| tables.strings.get(name)).to_owned();
         Self {
-            duration_ns: hole.duration_ns,
-            event: hole.event.row(),
-            before: name(hole.event),
-            is_activity: events.kind(hole.event).is_device_work(),
-            host: hole.host.map(|(event, waits)| (name(event), waits)),
-            busy_ns: hole.busy_ns,
-            is_first: hole.is_first,
+            duration_ns: gap.duration_ns,
+            event: gap.event.row(),
+            before: name(gap.event),
+            is_activity: events.kind(gap.event).is_device_work(),
+            host: gap.host.map(|(event, waits)| (name(event), waits)),
+            busy_ns: gap.busy_ns,
+            is_first: gap.is_first,
         }
     }
 }
@@ -158,8 +158,8 @@ struct AwaitedParts {
 
 impl AwaitedParts {
     fn of(tables: &Tables, scope: &Scope) -> Option<Self> {
-        let stretches: Vec<_> = scope.windows.iter().map(|it| (it.start_ns, it.end_ns)).collect();
-        let found = measure::awaited(tables, &stretches)?;
+        let time_ranges: Vec<_> = scope.windows.iter().map(|it| (it.start_ns, it.end_ns)).collect();
+        let found = measure::awaited(tables, &time_ranges)?;
         let name = tables.events.name(found.event).map_or("", |name| tables.strings.get(name));
         Some(Self {
             name: name.to_owned(),
@@ -188,7 +188,7 @@ impl VerdictParts {
     }
 
     fn of(tables: &Tables, launches: &Launches, scope: &Scope, verdict: Verdict) -> Self {
-        let doubt = &verdict.doubt;
+        let uncertainty = &verdict.uncertainty;
         let lengths = &verdict.lengths;
         let sides = |sides: &[Side]| sides.iter().map(|side| side.name()).collect();
         let usual = |usual: Usual| (sides(&usual.sides), usual.gain);
@@ -201,11 +201,7 @@ impl VerdictParts {
             sides: sides(&verdict.sides),
             gains: Side::ALL.iter().map(|side| side.name()).zip(verdict.gains).collect(),
             bounds: sides_of(&verdict.bounds),
-            holes: verdict
-                .unexplained_gaps
-                .iter()
-                .map(|hole| HoleParts::of(hole, tables))
-                .collect(),
+            gaps: verdict.unexplained_gaps.iter().map(|gap| GapParts::of(gap, tables)).collect(),
             kernels_and_host: verdict.kernels_and_host,
             unit: scope.unit.name(),
             n_windows: scope.windows.len(),
@@ -213,18 +209,18 @@ impl VerdictParts {
             shown: scope.shown,
             lengths_ns: (lengths.shown_ns, lengths.least_ns, lengths.most_ns, lengths.total_ns),
             outliers: lengths.outliers.clone(),
-            doubt: HashMap::from([
-                ("unknown", doubt.unknown),
-                ("floor", doubt.floor),
-                ("unlinked", doubt.unlinked),
-                ("inferred", doubt.inferred),
-                ("polling", doubt.polling),
-                ("host_waits", doubt.host_waits),
-                ("rest", doubt.rest),
-                ("unnamed_host", doubt.unnamed_host),
-                ("graph_gaps", doubt.graph_gaps),
+            uncertainty: HashMap::from([
+                ("unknown", uncertainty.unknown),
+                ("floor", uncertainty.floor),
+                ("unlinked", uncertainty.unlinked),
+                ("inferred", uncertainty.inferred),
+                ("polling", uncertainty.polling),
+                ("host_waits", uncertainty.host_waits),
+                ("rest", uncertainty.rest),
+                ("unnamed_host", uncertainty.unnamed_host),
+                ("graph_gaps", uncertainty.graph_gaps),
             ]),
-            cause: doubt.cause.map(path::Cause::name),
+            cause: uncertainty.cause.map(path::Cause::name),
             reason: scope.reason.text.clone(),
             waits_lead: verdict.waits_lead,
             nearly_balanced: verdict.nearly_balanced,

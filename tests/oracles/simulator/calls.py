@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .changes import Kind
 from .devices import Devices, Recorded, Submission, place_of_part
-from .kinds import Kind
 from .machine import Place, Role
 from .timeline import Activity, Cause, Moment, Sync, Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .conditions import Conditions
+    from .changes import Conditions
     from .program import (
         Call,
         Joint,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .kinds import Kind
+    from .machine import Machine, Place, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +77,44 @@ class Changes:
 
 def _as_scale(change: Scale | Drop) -> Scale:
     return change if isinstance(change, Scale) else Scale(change.kind, change.matching, by=0)
+
+
+# The kinds of stretches that paths are made of.
+
+
+class Kind(StrEnum):
+    """What a stretch of a path is: work of one kind, or what is left of a wait."""
+
+    OPERATOR = "operator"
+    RUNTIME = "runtime"
+    HOST_GAP = "host_gap"
+    DATA_LOADING = "data_loading"
+    KERNEL = "kernel"
+    COPY = "copy"
+    COMMUNICATION = "communication"
+    LAUNCH = "launch"
+    KERNEL_DELAY = "kernel_delay"
+    EVENT_WAIT = "event_wait"
+    SYNC_RETURN = "sync_return"
+    QUEUE_FULL = "queue_full"
+    HANDOVER = "handover"
+
+
+# The conditions of a run: a machine, and what is different this time.
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What decides how long things take, and whether they wait."""
+
+    machine: Machine
+    changes: Changes
+
+    def takes_ns(self, nominal_ns: int, kind: Kind, name: str, place: Place, role: Role) -> int:
+        """Return how long something takes: its nominal time with its noise, then the changes."""
+        drawn_ns = self.machine.draw_ns(nominal_ns, place, role)
+        return self.changes.scaled_ns(drawn_ns, kind, name)
+
+    def waits(self, kind: Kind, name: str) -> bool:
+        """Whether something of this kind and name still waits for what it waits for."""
+        return self.changes.waits(kind, name)

@@ -10,14 +10,14 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from .kinds import Kind
+from .changes import Kind
 from .machine import Place, Role
 from .timeline import Activity, Cause, Moment, Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .conditions import Conditions
+    from .changes import Conditions
     from .program import Launch, Node, Replay, Stream, Work
 
 _APART_NS = 1_500  # the ends of one collective on different devices lie so far apart

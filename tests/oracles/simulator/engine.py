@@ -11,9 +11,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from .calls import Calls
-from .conditions import Conditions
+from .changes import Conditions, Kind
 from .devices import Devices
-from .kinds import Kind
 from .machine import Machine, Place, Role
 from .program import (
     Backward,
@@ -35,8 +34,7 @@ from .program import (
     Synchronize,
     WaitEvent,
 )
-from .queues import HostQueue
-from .threads import Thread
+from .threads import HostQueue, Thread
 from .timeline import (
     AUTOGRAD_THREAD,
     FIRST_HELPER,

@@ -6,13 +6,12 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from oracles.simulator.ranks import Job, RankBuilder
-from oracles.simulator.ranks_kineto import RankClock
+from .ranks import Job, RankBuilder, RankClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from oracles.simulator.ranks import Call
+    from .ranks import Call
 
 PATTERNS: Final = ("data", "tensor", "expert", "pipeline")
 CAUSES: Final = (

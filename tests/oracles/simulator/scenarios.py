@@ -17,8 +17,8 @@ from .beside import (
     queued,
     scanning,
     two_launching_threads,
+    two_threads,
 )
-from .beside_threads import two_threads
 from .branching import branched_graph, joint_collectives, pipeline
 from .losses import Losses
 from .machine import Machine

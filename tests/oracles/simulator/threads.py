@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .kinds import Kind
+from .changes import Kind
 from .machine import Place
 from .timeline import Activity, Cause, Moment, Timeline
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from .program import Frame, Item
+
 
 FIRST_NS = 2_718_281_828_459_000  # traces begin long after the base of their clock
 
@@ -98,3 +100,18 @@ class Thread:
     def _parent(self) -> Activity | None:
         opened = (inside.activity for inside in reversed(self.stack))
         return next((activity for activity in opened if activity is not None), None)
+
+
+# Queues between host threads: who waits for what to be put or taken, and who wakes whom.
+
+
+@dataclass(slots=True)
+class HostQueue:
+    """What is in a queue, and the threads parked before it in the order in which they came.
+
+    An entry is only counted: a thread that wakes another is the one whose last point caused it.
+    """
+
+    n_held: int = 0
+    takers: deque[Thread] = field(default_factory=deque)
+    givers: deque[Thread] = field(default_factory=deque)

@@ -17,7 +17,7 @@ from .program import Stream
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .kinds import Kind
+    from .changes import Kind
     from .machine import Place
 
 MAIN_THREAD, AUTOGRAD_THREAD, FIRST_HELPER = 0, 1, 2

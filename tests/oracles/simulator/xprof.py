@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .wire import message, number, text
+from .perfetto import message, number, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -246,13 +246,13 @@ def _place_of(error: BaseException) -> str:
 
 
 def _command_answers(words: list[str]) -> str | None:
-    code, told, err = _run(words)
+    code, output, err = _run(words)
     if code == exit_codes.INTERNAL:
         return "exit 70: " + " ".join(_run(["--debug", *words])[2].split())[-700:]
     form = _form_of(words)
-    if form == "json" and told.strip():
-        json.loads(told, parse_constant=_no_constant)
-    if form in {"text", "md", "csv"} and (seen := _acting(told + err)):
+    if form == "json" and output.strip():
+        json.loads(output, parse_constant=_no_constant)
+    if form in {"text", "md", "csv"} and (seen := _acting(output + err)):
         return f"the answer holds {seen!r}"
     return None
 

@@ -20,11 +20,10 @@ from longpole.cli import program
 from longpole.testing import TraceBuilder
 from mindspore_files import cpu_profile, host_file, host_line, pipeline
 from oracles.simulator.nsight import write_nsight
-from oracles.simulator.perfetto import perfetto
+from oracles.simulator.perfetto import perfetto, torch_perfetto
 from oracles.simulator.rocpd import write_rocpd, write_rocprof_json
 from oracles.simulator.rocprof_csv import write_rocprof_csv, write_rocprof_v1, write_rocprof_v2
 from oracles.simulator.run import Run, simulate
-from oracles.simulator.torch_perfetto import torch_perfetto
 from oracles.simulator.xprof import trace_viewer, xplane
 
 if TYPE_CHECKING:

@@ -141,12 +141,12 @@ def _weigh_separate(
     *,
     environments_agree: bool,
 ) -> Evidence:
-    told, crowd = list(_warnings(base, new)), _crowded(base, new)
+    warnings, crowd = list(_warnings(base, new)), _crowded(base, new)
     by_session = _by_session(base, new)
     if by_session is not None:
         base, new = by_session
         counts = f"{len(base.log_times)} and {len(new.log_times)}"
-        told.append(f"measured in {counts} sessions: each counts as one run")
+        warnings.append(f"measured in {counts} sessions: each counts as one run")
     n_base, n_new = len(base.log_times), len(new.log_times)
     n_runs = min(n_base, n_new)
     own_level = level if by_session else level_at(n_runs, base.plans | new.plans, level)
@@ -165,7 +165,7 @@ def _weigh_separate(
         level=own_level,
         spread=_common_spread(base, new),
         p_value=_shift_p_value(base, new, estimate, gate if is_strict else 0.0),
-        warnings=tuple(told),
+        warnings=tuple(warnings),
     )
 
 

@@ -276,8 +276,8 @@ class Runner:
         results = self._results or []
         for (idx, _, wanted), record in zip(tasks, records, strict=True):
             if record.outcome is not Outcome.OK or record.best is None:
-                told = (self._op_name, idx, record.message, record.outcome)
-                _LOGGER.warning("%s %s: %s (%s)", *told)
+                fields = (self._op_name, idx, record.message, record.outcome)
+                _LOGGER.warning("%s %s: %s (%s)", *fields)
             elif wanted is None:
                 results.append((idx, _result(record.best)))
             else:

@@ -107,9 +107,9 @@ def variables_on_record(
     >>> variables_on_record({"OMP_NUM_THREADS": "8", "TOKEN": "secret"})
     {'OMP_NUM_THREADS': '8', 'TOKEN': {'digest': '8d17f115bd08b509'}}
     """
-    told = RECORDED_VARIABLES.union(recorded)
+    shown = RECORDED_VARIABLES.union(recorded)
     return {
-        name: value if value is None or name in told else {"digest": _digest(name, value)}
+        name: value if value is None or name in shown else {"digest": _digest(name, value)}
         for name, value in sorted(variables.items())
     }
 

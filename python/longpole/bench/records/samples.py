@@ -346,5 +346,5 @@ def printed_rows(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
 def _said(found: Extraction) -> dict[tuple[int, str], str]:
     import polars as pl
 
-    told = found.fields.filter(pl.col("name").cast(pl.String).is_in(_SAID))
-    return {(record, name): value for record, name, value in told.iter_rows()}
+    shown = found.fields.filter(pl.col("name").cast(pl.String).is_in(_SAID))
+    return {(record, name): value for record, name, value in shown.iter_rows()}

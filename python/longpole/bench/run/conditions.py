@@ -148,15 +148,15 @@ class Conditions:
             [each for each in self.moments if begin_ns <= each.at_ns <= end_ns]
         )
 
-    def _any_of(self, windows: Sequence[Window], stretches: Sequence[bool]) -> list[bool]:
+    def _any_of(self, windows: Sequence[Window], intervals: Sequence[bool]) -> list[bool]:
         """Return for each window whether it overlaps a marked span."""
         found, first = [], 0
         for begin_ns, end_ns in windows:
-            while first < len(stretches) and self.moments[first + 1].at_ns < begin_ns:
+            while first < len(intervals) and self.moments[first + 1].at_ns < begin_ns:
                 first += 1
             marked, place = False, first
-            while place < len(stretches) and self.moments[place].at_ns <= end_ns:
-                marked |= stretches[place]
+            while place < len(intervals) and self.moments[place].at_ns <= end_ns:
+                marked |= intervals[place]
                 place += 1
             found.append(marked)
         return found
@@ -304,8 +304,8 @@ def _is_throttled(before: Moment, after: Moment, least_mhz: float) -> bool:
 
 def _tells_of_throttling(moment: Moment) -> bool:
     """Whether a reading has any value that can show throttling."""
-    told = (moment.clock_mhz, moment.violations, moment.thermal_events)
-    return bool(moment.reasons) or any(each is not None for each in told)
+    fields = (moment.clock_mhz, moment.violations, moment.thermal_events)
+    return bool(moment.reasons) or any(each is not None for each in fields)
 
 
 def _has_moved(before: int | None, after: int | None) -> bool:

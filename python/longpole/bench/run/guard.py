@@ -96,10 +96,10 @@ class Guard:
 
     def __init__(self, leases: Sequence[int] = (), sampling: Sampling | None = None) -> None:
         self._sampling = sampling
-        told = "" if sampling is None else sampling.text
+        text = "" if sampling is None else sampling.text
         try:
             self._process = subprocess.Popen(  # noqa: S603
-                [*_guard_command(), told, *map(str, leases)],
+                [*_guard_command(), text, *map(str, leases)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 bufsize=0,

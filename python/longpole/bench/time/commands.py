@@ -104,8 +104,8 @@ def without_disturbed(
     found = []
     for row in rows:
         samples_ns = [row["samples_ns"][place] for place in kept] if row in alive else []
-        told = {"n_dropped": sum(drops), "during": during}
-        found.append({**row, "samples_ns": samples_ns, **told})
+        values = {"n_dropped": sum(drops), "during": during}
+        found.append({**row, "samples_ns": samples_ns, **values})
     return found
 
 
@@ -136,7 +136,7 @@ def command_records(
 
 
 def _sampling(plan: CommandPlan, row: dict[str, Any]) -> dict[str, Any]:
-    told = (
+    fields = (
         "step_ns",
         "user_ns",
         "system_ns",
@@ -156,5 +156,5 @@ def _sampling(plan: CommandPlan, row: dict[str, Any]) -> dict[str, Any]:
         "is_disturbed": is_disturbed_by(row["n_dropped"], len(row["samples_ns"])),
         "clock_mhz": row["during"].get("clock_mhz"),
         "during": row["during"],
-        **{name: row[name] for name in told},
+        **{name: row[name] for name in fields},
     }

@@ -134,10 +134,10 @@ def measure_in_turns(
         _with_each(alive(subjects), check_result, check)
     run = uuid4().hex[:12]
     pair = run if len(subjects) > 1 else ""
-    told = (run, pair, started_at, stopped_by)
+    fields = (run, pair, started_at, stopped_by)
     during = {} if conditions is None else conditions.summary(begin_ns, end_ns)
     return {
-        subject.key: replace(subject.timing(clock, *told), cpu_pressure=share, during=during)
+        subject.key: replace(subject.timing(clock, *fields), cpu_pressure=share, during=during)
         for subject in subjects
     }
 

@@ -25,6 +25,7 @@ from longpole.bench.tunableop.environment import (
     installed_validators,
     installed_version,
 )
+from longpole.bench.tunableop.inputs import Gemm
 from longpole.bench.tunableop.merge import Conflict, Merged, merge, merge_by_validators
 from longpole.bench.tunableop.names import (
     all_ordinals,
@@ -34,7 +35,6 @@ from longpole.bench.tunableop.names import (
     with_ordinal,
 )
 from longpole.bench.tunableop.records import TunableFile, read
-from longpole.bench.tunableop.signature import Gemm
 from longpole.bench.tunableop.tune import WORKER, Failure, Tuning, tune
 from longpole.bench.tunableop.tune_gemm import Attempt, GemmTuning, Limits, tune_gemm
 from longpole.bench.tunableop.untuned import Share, gather_untuned, split

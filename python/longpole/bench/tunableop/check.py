@@ -410,13 +410,13 @@ def _placed_validators(file: TunableFile) -> Iterator[tuple[int, str, str]]:
 
 def _mixed(file: TunableFile, blocks: list[tuple[Validators, pl.DataFrame]]) -> Problem:
     """Return the problem of rows with different validators."""
-    told = [
+    texts = [
         f"{results.height} rows{_from(results)} under "
         f"{dict(validators).get(_MANDATORY, 'no version')}"
         for validators, results in blocks
     ]
     lines = tuple(results["line"][0] for _, results in blocks if results.height)
-    return Problem("mixed_validators", file.name, lines, "; ".join(told))
+    return Problem("mixed_validators", file.name, lines, "; ".join(texts))
 
 
 def _from(results: pl.DataFrame) -> str:
@@ -470,10 +470,10 @@ def _repeated(file: TunableFile) -> Iterator[Problem]:
 def _repetition(lines: list[Line]) -> tuple[str, str]:
     if len({line.solution for line in lines}) == 1:
         return "duplicate_rows", f"{len(lines)} rows that agree"
-    told = ", ".join(f"{line.solution} {_time(line)} on line {line.line}" for line in lines)
+    text = ", ".join(f"{line.solution} {_time(line)} on line {line.line}" for line in lines)
     first, best = lines[0], min(lines, key=lambda line: line.rank)
     is_slower = best.time_ns is not None and first.time_ns != best.time_ns
-    return "slower_row_first" if is_slower else "conflicting_rows", told
+    return "slower_row_first" if is_slower else "conflicting_rows", text
 
 
 def _time(line: Line) -> str:
@@ -489,9 +489,9 @@ def _differing(files: list[TunableFile]) -> Iterator[Problem]:
             key for key in sorted(first.keys() | mine.keys()) if first.get(key) != mine.get(key)
         ]
         if keys:
-            told = ", ".join(
+            text = ", ".join(
                 f"{key} ({first.get(key, 'missing')}, here {mine.get(key, 'missing')})"
                 for key in keys
             )
-            message = f"the validators differ from those of {tied[0].name}: {told}"
+            message = f"the validators differ from those of {tied[0].name}: {text}"
             yield Problem("mixed_versions", file.name, (), message)

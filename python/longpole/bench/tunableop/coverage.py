@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from longpole.bench.tunableop.inputs import Gemm
 from longpole.bench.tunableop.matmul import PRODUCTS, gemms_of
 from longpole.bench.tunableop.parts import names_at, outline_of
 from longpole.bench.tunableop.records import OUTCOME, Source, TunableFile, read, read_all
-from longpole.bench.tunableop.signature import Gemm
 from longpole.data import Row
 from longpole.frames import frame_schema
 
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from longpole.bench.tunableop.inputs import Argument
+    from longpole.bench.tunableop.inputs import Argument, Key
     from longpole.bench.tunableop.records import Line
-    from longpole.bench.tunableop.signature import Key
 
 __all__ = [
     "Coverage",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from longpole.bench.tunableop.signature import Key
+    from longpole.bench.tunableop.inputs import Key
 
 __all__ = ["DiffRow", "Speedup", "SpeedupRow", "diff", "loaded", "speedup"]
 

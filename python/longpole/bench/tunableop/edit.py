@@ -13,7 +13,7 @@ from longpole.errors import ResultsError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from longpole.bench.tunableop.signature import Key
+    from longpole.bench.tunableop.inputs import Key
 
 __all__ = ["DEFAULT", "pin", "select", "unpin"]
 

@@ -11,14 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from longpole.bench.tunableop.inputs import gemm_of, is_contiguous, multiplies
-from longpole.bench.tunableop.signature import DTYPES
+from longpole.bench.tunableop.inputs import DTYPES, gemm_of, is_contiguous, multiplies
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from longpole.bench.tunableop.inputs import Argument
-    from longpole.bench.tunableop.signature import Gemm
+    from longpole.bench.tunableop.inputs import Argument, Gemm
 
 __all__ = ["NOT_TUNABLE", "PRODUCTS", "SCALED", "gemms_of", "scaled_gemms"]
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from longpole.bench.tunableop.signature import Key
+    from longpole.bench.tunableop.inputs import Key
 
 __all__ = ["Conflict", "Merged", "Policy", "merge", "merge_by_validators", "render_results"]
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
 
-    from longpole.bench.tunableop.signature import Key
+    from longpole.bench.tunableop.inputs import Key
 
 __all__ = ["WORKER", "Failure", "Tuning", "tune", "work_folder"]
 

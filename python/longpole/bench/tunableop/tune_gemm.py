@@ -11,9 +11,9 @@ from longpole.bench.reference import as_array
 from longpole.bench.time.clocks import CpuClock
 from longpole.bench.time.targets import rotating
 from longpole.bench.tunableop.edit import DEFAULT
+from longpole.bench.tunableop.inputs import Gemm
 from longpole.bench.tunableop.merge import render_results
 from longpole.bench.tunableop.records import FAMILIES, TunableFile, in_order
-from longpole.bench.tunableop.signature import Gemm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -221,8 +221,8 @@ class _Bench:
         try:
             error, allowed = _difference(function(*arguments), expected)
             if not error <= (allowed if self.tolerance is None else self.tolerance):
-                told = f"differs from the reference by {error:.2g} of its largest value"
-                return Attempt(shape, name, "wrong", told, error=error)
+                text = f"differs from the reference by {error:.2g} of its largest value"
+                return Attempt(shape, name, "wrong", text, error=error)
             time_ns, n_calls = self._time(function, arguments)
         except Exception as raised:  # noqa: BLE001 - whatever a candidate raises is its outcome
             return Attempt(shape, name, "raised", f"{type(raised).__name__}: {raised}")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from longpole.bench.tunableop.signature import Key
+    from longpole.bench.tunableop.inputs import Key
 
 __all__ = ["Share", "costs", "gather_untuned", "share_out", "split", "untuned_file"]
 

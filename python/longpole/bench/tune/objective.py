@@ -254,8 +254,8 @@ class Ledger:
 
 
 def _device_of(record: Record) -> str:
-    told = record.environment.get("device")
-    name = told.get("name") if isinstance(told, dict) else None
+    shown = record.environment.get("device")
+    name = shown.get("name") if isinstance(shown, dict) else None
     return str(name or record.device or "")
 
 

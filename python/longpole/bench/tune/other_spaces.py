@@ -43,8 +43,8 @@ def read_t1(path: str | os.PathLike[str]) -> Space:
         parameters = {each["Name"]: _values(each["Values"]) for each in named}
         conditions = [each["Expression"] for each in declared.get("Conditions", ())]
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
-        told = "it is nested too deeply" if isinstance(error, RecursionError) else repr(error)
-        message = f"{path} is not an input file of Kernel Tuner (T1): {told}"
+        text = "it is nested too deeply" if isinstance(error, RecursionError) else repr(error)
+        message = f"{path} is not an input file of Kernel Tuner (T1): {text}"
         raise ValueError(message) from error
     wrong = [each for each in (*parameters, *conditions) if not isinstance(each, str)]
     if wrong:
@@ -182,8 +182,8 @@ def _parsed(config: ast.expr) -> Point:
 
 
 def _point(kwargs: Mapping[str, Any], options: Mapping[str, Any]) -> Point:
-    told = {name: options[name] for name in LAUNCH_OPTIONS if options.get(name) is not None}
-    return {**kwargs, **told}
+    values = {name: options[name] for name in LAUNCH_OPTIONS if options.get(name) is not None}
+    return {**kwargs, **values}
 
 
 def _plain(point: Point) -> dict[str, Any]:

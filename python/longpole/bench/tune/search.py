@@ -407,9 +407,9 @@ def _copied(
 def _is_of_today(environment: Mapping[str, Any], devices: Sequence[Device]) -> bool:
     """Whether device, driver, libraries and machine are the current ones."""
     changes = [text for text in fingerprint_changes(environment) if not text.startswith("boot ")]
-    told = environment.get("device")
-    if isinstance(told, dict):
+    shown = environment.get("device")
+    if isinstance(shown, dict):
         names = ("uuid", "name", "driver")
         today = [[getattr(each, name) for name in names] for each in devices]
-        return not changes and [told.get(name) for name in names] in today
+        return not changes and [shown.get(name) for name in names] in today
     return not changes

@@ -297,8 +297,8 @@ class _Bench:
                 point = self._space.own(dict(zip(self._space.parameters, key, strict=True)))
                 (self._costs[key],) = self._evaluate([point], self._effort.n_runs)
             cost = self._costs[key]
-            told = {"__error__": RuntimeFailedConfig()} if cost is None else {"time": cost}
-            results.append({**dict(zip(self._space.parameters, key, strict=True)), **told})
+            shown = {"__error__": RuntimeFailedConfig()} if cost is None else {"time": cost}
+            results.append({**dict(zip(self._space.parameters, key, strict=True)), **shown})
         return results
 
     def add_strategy_time(self, _seconds: float) -> None:

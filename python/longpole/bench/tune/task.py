@@ -190,8 +190,8 @@ def filled(template: str | Sequence[str], values: Mapping[str, Value]) -> tuple[
     try:
         return parse_argv(words)
     except ValueError as error:
-        told, _, hint = str(error).partition("\nhint: ")
-        message = f"{told}; {hint}" if hint else told
+        problem, _, hint = str(error).partition("\nhint: ")
+        message = f"{problem}; {hint}" if hint else problem
         raise TaskError(message) from error
 
 
@@ -282,8 +282,8 @@ def _made(cls: Callable[..., Made], table: str, fields: Mapping[str, Any]) -> Ma
         allowed = _TYPES.get(name, (str,))
         is_allowed = isinstance(value, allowed) and (bool in allowed or not isinstance(value, bool))
         if not is_allowed:
-            told = " or ".join(_WORDS[each] for each in allowed if each in _WORDS)
-            message = f"{name} in {table} must be {told}, not {value!r}"
+            text = " or ".join(_WORDS[each] for each in allowed if each in _WORDS)
+            message = f"{name} in {table} must be {text}, not {value!r}"
             raise TypeError(message)
     return cls(**fields)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from longpole.cli.answer.problems import Problem
     from longpole.report.blocks import Block
-    from longpole.report.terminal import Terminal
+    from longpole.report.text import Terminal
 
 __all__ = ["Answer", "ClosedPipeError", "emit", "failed"]
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from longpole.analyses.findings import READING_HINTS
 from longpole.data import plain
 from longpole.report.csv import harmless
-from longpole.report.document import Warned
-from longpole.report.frames import flat
+from longpole.report.document import Warned, flat
 from longpole.wording import escape
 
 if TYPE_CHECKING:

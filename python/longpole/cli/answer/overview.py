@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.critical_path.explain import kinds_chart
-from longpole.plot.device_parts import device_parts
-from longpole.plot.step_lanes import step_columns
-from longpole.report.blocks import Bar, Notes, Sentence
-from longpole.report.colors import color_of
+from longpole.plot.step_lanes import device_parts, step_columns
+from longpole.report.blocks import Bar, Notes, Sentence, color_of
 from longpole.report.overview import Interval, Intervals, Stack, Tile, Tiles
 from longpole.report.sections import Section
 from longpole.wording import count, duration, number, share, short_name
@@ -122,16 +120,16 @@ def _interval(remedy: Remedy, seen: Container[int], window: Window) -> Interval:
     evidence = f": {remedy.evidence}" if remedy.evidence else ""
     events = sorted(remedy.events, key=lambda event: event not in seen)
     event = next(iter(events), None)
-    stretch = None if event is None or event in seen else _stretch(remedy, window)
-    return Interval(f"{remedy.advice}{evidence}.", low, high, words, event, stretch)
+    time_range = None if event is None or event in seen else _time_range(remedy, window)
+    return Interval(f"{remedy.advice}{evidence}.", low, high, words, event, time_range)
 
 
-def _stretch(remedy: Remedy, window: Window) -> tuple[int, int] | None:
+def _time_range(remedy: Remedy, window: Window) -> tuple[int, int] | None:
     """Return the longest part of the window that a remedy changes: its start and length."""
     parts = [
         (max(start_ns, window.start_ns), min(end_ns, window.end_ns))
         for change in remedy.changes
-        for _, start_ns, end_ns in getattr(change, "stretches", None) or ()
+        for _, start_ns, end_ns in getattr(change, "time_ranges", None) or ()
     ]
     start_ns, end_ns = max(parts, key=lambda part: part[1] - part[0], default=(0, 0))
     return (start_ns - window.start_ns, end_ns - start_ns) if end_ns > start_ns else None

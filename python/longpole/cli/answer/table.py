@@ -21,8 +21,7 @@ from longpole.cli.answer.windows import (
 )
 from longpole.data import Row, plain
 from longpole.report.blocks import Column, Headline, Sentence, Table
-from longpole.report.document import Abstention, Document
-from longpole.report.frames import table_of
+from longpole.report.document import Abstention, Document, table_of
 from longpole.wording import count, share
 
 if TYPE_CHECKING:

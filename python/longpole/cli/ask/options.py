@@ -15,7 +15,7 @@ from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.numbers import MOST, MOST_THREADS
 from longpole.errors import LongpoleError
 from longpole.report.document import FORMATS
-from longpole.report.terminal import Terminal
+from longpole.report.text import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

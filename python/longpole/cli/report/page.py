@@ -20,7 +20,7 @@ from longpole.errors import LongpoleError
 from longpole.plot.flame_lanes import HOW_TO_READ, TITLES, flame_lanes
 from longpole.plot.lanes import lanes
 from longpole.report.blocks import Chart, Column, Headline, Notes, Sentence, Table, Value, tabulated
-from longpole.report.events import EventLinks
+from longpole.report.lanes import EventLinks
 from longpole.report.sections import Page, Section, events_in
 from longpole.wording import count, duration, operator_name, short_names
 

@@ -187,11 +187,11 @@ def _measured(
 def _with_factors(changes: Sequence[Change], row: Remedy, factors: list[float]) -> list[Change]:
     """Replace what changes assume of the timed kernels by what was measured."""
     timed = {event for form in row.forms for event in form.events}
-    stretches = {stretch for form in row.forms for stretch in form.stretches}
+    time_ranges = {time_range for form in row.forms for time_range in form.time_ranges}
     kept: list[Change] = []
     for change in changes:
         events: Any = change.events
-        if stretches.intersection(change.stretches or ()):
+        if time_ranges.intersection(change.time_ranges or ()):
             continue
         if events is None or change.kind == "kernel_delay":
             kept.append(change)
@@ -202,9 +202,9 @@ def _with_factors(changes: Sequence[Change], row: Remedy, factors: list[float]) 
         for form, factor in zip(row.forms, factors, strict=True)
     ]
     scaled += [
-        Scale(by=factor, stretches=form.stretches)
+        Scale(by=factor, time_ranges=form.time_ranges)
         for form, factor in zip(row.forms, factors, strict=True)
-        if form.stretches
+        if form.time_ranges
     ]
     return [*kept, *scaled]
 

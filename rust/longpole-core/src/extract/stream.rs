@@ -366,7 +366,7 @@ mod tests {
     const LOG: &str = " 10%\r100%\rOP:a,TIME:1.250,WS:0\r\n\nTIME:2\r\nnoise\rWS:8\n\
         transA,transB,M,rocblas-Gflops,us\r\nN,T,7680, 10037.5, 102694\r\nOP:b,TIME:1.2.3,WS:0\nOP:c,TIME:3,WS:1";
 
-    fn told(found: &Extraction) -> impl PartialEq + std::fmt::Debug {
+    fn fields(found: &Extraction) -> impl PartialEq + std::fmt::Debug {
         (
             records(found),
             rejections(found),
@@ -381,10 +381,10 @@ mod tests {
         assert_eq!(whole.records.len(), 4);
         for cut in 0..LOG.len() {
             let (head, tail) = LOG.as_bytes().split_at(cut);
-            assert_eq!(told(&extract(&[head, tail])), told(&whole), "cut at {cut}");
+            assert_eq!(fields(&extract(&[head, tail])), fields(&whole), "cut at {cut}");
         }
         let bytes: Vec<_> = LOG.as_bytes().chunks(1).collect();
-        assert_eq!(told(&extract(&bytes)), told(&whole));
+        assert_eq!(fields(&extract(&bytes)), fields(&whole));
     }
 
     #[test]

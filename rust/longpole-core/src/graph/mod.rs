@@ -6,7 +6,7 @@
 //! determined the time of the node. `docs/path-rules.md` describes every rule.
 //!
 //! `model` holds the data structures, `facts` what the rules need to know about a trace, and
-//! `rules` one rule a file. The graph always covers the whole trace; a window only selects an end
+//! `rules` the rules. The graph always covers the whole trace; a window only selects an end
 //! in it. Dependencies that profilers do not record (locks, thread pools, hidden graph nodes) have
 //! no edge.
 
@@ -58,12 +58,12 @@ pub fn build(
         }
         let (edges, counts) = rules::edges(&facts, progress)?;
         let clock_slacks = ClockSlack::by_lane(&rules::clock_slacks(&facts), &tables.lanes);
-        let lost_launches = facts.lost_launches.calls().to_vec();
+        let missing_activities = facts.missing_activities.calls().to_vec();
         let thread_nodes = facts.into_thread_nodes();
         report(progress, edges.len() as u64)?;
         let counts = Counts { clock_shifts: clock_shifts.len() as u64, ..counts };
         return Ok(Graph {
-            lost_launches,
+            missing_activities,
             clock_shifts,
             clock_slacks,
             ..Graph::of((timeline, nodes, thread_nodes), edges, counts)

@@ -9,8 +9,7 @@
 use std::collections::HashMap;
 
 use super::calls::{Calls, number};
-use super::homes::Homes;
-use super::reused::Reused;
+use super::homes::{self, Homes};
 use crate::error::Result;
 use crate::ids::{EventId, InColumn, NO_ROW, StringId};
 use crate::names::named;
@@ -83,7 +82,7 @@ impl Launches {
 pub fn launches(tables: &Tables, progress: Progress<'_>) -> Result<Launches> {
     let (events, lanes) = (&*tables.events, &*tables.lanes);
     let calls = Calls::of(tables);
-    let reused = Reused::of(&calls, events, lanes);
+    let reused = homes::Reused::of(&calls, events, lanes);
     let homes = Homes::learn(tables, &calls, &reused);
     let mut found = Launches { launcher: vec![NO_ROW; events.len()], ..Launches::default() };
     let mut orphans = Vec::new();

@@ -55,9 +55,9 @@ pub struct Awaited {
 
 /// Sums the collectives that begin in some time ranges; `None` if the trace does not contain their
 /// tasks.
-pub fn awaited(tables: &Tables, stretches: &[(i64, i64)]) -> Option<Awaited> {
+pub fn awaited(tables: &Tables, time_ranges: &[(i64, i64)]) -> Option<Awaited> {
     let events = &tables.events;
-    let latest_ends = LatestEnds::of(stretches);
+    let latest_ends = LatestEnds::of(time_ranges);
     let begins = |event: EventId| latest_ends.hold(events.start_ns(event));
     let found = waits_of(tables, begins);
     let longest = found.iter().max_by_key(|it| (it.awaited_ns, std::cmp::Reverse(it.event)))?;
@@ -74,8 +74,8 @@ pub fn awaited(tables: &Tables, stretches: &[(i64, i64)]) -> Option<Awaited> {
 struct LatestEnds(Vec<(i64, i64)>);
 
 impl LatestEnds {
-    fn of(stretches: &[(i64, i64)]) -> Self {
-        let mut sorted = stretches.to_vec();
+    fn of(time_ranges: &[(i64, i64)]) -> Self {
+        let mut sorted = time_ranges.to_vec();
         sorted.sort_unstable();
         let mut latest_ns = i64::MIN;
         for (_, end_ns) in &mut sorted {
@@ -186,10 +186,10 @@ mod tests {
 
     #[test]
     fn times_are_found_in_stretches_in_any_order_that_overlap() {
-        let stretches = [(50, 60), (0, 40), (10, 20), (60, 60)];
-        let latest_ends = LatestEnds::of(&stretches);
+        let time_ranges = [(50, 60), (0, 40), (10, 20), (60, 60)];
+        let latest_ends = LatestEnds::of(&time_ranges);
         for time in -1..70 {
-            let expected = stretches.iter().any(|&(from, to)| from <= time && time < to);
+            let expected = time_ranges.iter().any(|&(from, to)| from <= time && time < to);
             assert_eq!(latest_ends.hold(time), expected, "{time}");
         }
         assert!(!LatestEnds::of(&[]).hold(0));

@@ -12,8 +12,9 @@ use super::by_name::unlinked;
 use crate::ids::{EventId, StringId};
 use crate::intervals::Spans;
 use crate::link::Launches;
+use crate::names::Names;
 use crate::tables::{EventKind, Tables};
-use crate::vocabulary::{ApiRole, runs_on_cpu};
+use crate::vocabulary::{ApiRole, Layer, Profiler, runs_on_cpu};
 
 /// What a trace contains about a window.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -96,10 +97,10 @@ fn n_silent_threads(tables: &Tables) -> usize {
         let kind = events.kind(event);
         matches!(kind, EventKind::Operator | EventKind::Python | EventKind::Annotation)
     };
-    let told: BTreeSet<_> =
+    let with_activity: BTreeSet<_> =
         events.ids().filter(names_work).map(|event| events.lane(event)).collect();
     let launching: BTreeSet<_> = launching(tables).map(|event| events.lane(event)).collect();
-    if told.is_empty() { 0 } else { launching.difference(&told).count() }
+    if with_activity.is_empty() { 0 } else { launching.difference(&with_activity).count() }
 }
 
 /// Returns the time from the end of the recording to `time_ns`; 0 if the trace does not record its
@@ -125,6 +126,53 @@ fn host_collectives(tables: &Tables, window: (i64, i64)) -> Option<(StringId, i6
     let all_ns = within(spans.values().flatten().copied().collect());
     let longest = spans.into_iter().map(|(name, spans)| (within(spans), name)).max()?;
     (longest.0 > 0).then_some((longest.1, all_ns))
+}
+
+// Detects the profiler that wrote a trace, so that advice can mention its options.
+//
+// The `profiler` field decides if there is one; longpole writes it when it converts other files.
+// Otherwise, the file format or the names of processes decide. A trace without these is assumed to
+// be from PyTorch; its device type follows from the names of its runtime API calls or the versions
+// in its header.
+
+/// Returns the profiler that wrote a trace.
+pub fn profiler(tables: &Tables) -> Profiler {
+    let mut is_telling = false;
+    let mut found = Profiler::Msprof;
+    for name in process_names(tables) {
+        let Some(layer) = Layer::of_process(name) else { continue };
+        is_telling |= layer.is_telling(name);
+        found = Profiler::of_process(name).unwrap_or(found);
+    }
+    said(tables)
+        .or_else(|| Profiler::of_format(tables.header.format))
+        .unwrap_or_else(|| if is_telling { found } else { of_torch(tables) })
+}
+
+/// Detects the device type by the names of runtime API calls, otherwise by header fields; CUDA
+/// takes precedence.
+fn of_torch(tables: &Tables) -> Profiler {
+    let first = |named: Vec<Profiler>| {
+        Profiler::ALL.iter().copied().find(|profiler| named.contains(profiler))
+    };
+    let fields = tables.header.fields.iter();
+    first(tables.strings.iter().filter_map(Profiler::of_call).collect())
+        .or_else(|| first(fields.filter_map(|(name, _)| Profiler::of_field(name)).collect()))
+        .unwrap_or(Profiler::TorchUnknown)
+}
+
+/// Returns the profiler according to the header.
+fn said(tables: &Tables) -> Option<Profiler> {
+    let (_, text) = tables.header.fields.iter().rev().find(|(name, _)| name == "profiler")?;
+    Profiler::named(text.trim().trim_matches('"'))
+}
+
+fn process_names(tables: &Tables) -> impl Iterator<Item = &str> {
+    let (metadata, strings) = (&tables.metadata, &tables.strings);
+    let wanted = strings.lookup("process_name");
+    (0..metadata.len())
+        .filter(move |&row| wanted.is_some() && StringId::from_column(metadata.name[row]) == wanted)
+        .filter_map(|row| Some(strings.get(StringId::from_column(metadata.value[row])?)))
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ named! {
 
 named! {
     /// Why a trace does not show its recording costs.
-    Untold {
+    NotEstimated {
         /// It was recorded by another profiler.
         Profiler "profiler",
         /// Its times are whole microseconds.
@@ -83,6 +83,7 @@ const WRAPPERS: [usize; 3] = [55, 15, 75];
 
 /// Upper and lower bound as a percentage of the largest and smallest percentile.
 const MOST_PERCENT: i64 = 120;
+
 const LEAST_PERCENT: i64 = 80;
 
 /// Percentile of the gaps between neighbours, and the percentage of it that is cost.
@@ -109,6 +110,7 @@ fn percent_of_operator(class: Class) -> [i64; 3] {
 
 /// Time of a graph launch without a profiler, and additional time per node.
 const GRAPH_LAUNCH_NS: i64 = 10_000;
+
 const GRAPH_NODE_NS: i64 = 100;
 
 /// The percentage of the remaining time that is cost: estimate, lower bound, upper bound.
@@ -124,15 +126,19 @@ const MICROSECOND_NS: i64 = 1_000;
 /// # Errors
 ///
 /// Returns the reason why the trace does not show its costs.
-pub fn costs(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Result<Costs, Untold> {
+pub fn costs(
+    tables: &Tables,
+    launches: &Launches,
+    nesting: &Nesting,
+) -> Result<Costs, NotEstimated> {
     use Profiler::{Torch, TorchRocm, TorchUnknown, TorchXpu};
     if !matches!(measure::profiler(tables), Torch | TorchRocm | TorchXpu | TorchUnknown) {
-        return Err(Untold::Profiler);
+        return Err(NotEstimated::Profiler);
     }
     let mut seen = Seen::of(tables, nesting);
     let operator = seen.operator()?;
     if is_coarse(tables) {
-        return Err(Untold::Coarse);
+        return Err(NotEstimated::Coarse);
     }
     Ok(seen.costs(operator, (tables, launches)))
 }
@@ -351,7 +357,7 @@ impl Seen {
     }
 
     /// Returns the cost of an operator, and the fraction of it before its start.
-    fn operator(&mut self) -> Result<(Learned, f64), Untold> {
+    fn operator(&mut self) -> Result<(Learned, f64), NotEstimated> {
         let n_samples = self.wrappers_ns.len();
         if n_samples >= FEWEST_SAMPLES && self.n_names >= FEWEST_NAMES {
             let mut of = |place: usize| percentile(&mut self.wrappers_ns, place).0;
@@ -367,17 +373,17 @@ impl Seen {
             return if usual_ns <= MOST_NS {
                 Ok((learned, before))
             } else {
-                Err(Untold::NoWrappers)
+                Err(NotEstimated::NoWrappers)
             };
         }
         let n_samples = self.gaps_ns.len();
         if n_samples < FEWEST_SAMPLES * FEWEST_SAMPLES {
-            return Err(Untold::FewOperators);
+            return Err(NotEstimated::FewOperators);
         }
         let (place, percent) = GAPS;
         let most_ns = percentile(&mut self.gaps_ns, place);
         if most_ns > MOST_NS {
-            return Err(Untold::NoWrappers);
+            return Err(NotEstimated::NoWrappers);
         }
         let (usual_ns, least_ns) = (most_ns * percent / 100, most_ns / 4);
         let learned = Learned { usual_ns, least_ns, most_ns, source: Source::Gaps, n_samples };
@@ -460,7 +466,7 @@ mod tests {
         (0..n).zip(names.into_iter().cycle()).flat_map(pair).collect()
     }
 
-    fn of(events: &[(&str, &str, i64, i64)]) -> Result<Costs, Untold> {
+    fn of(events: &[(&str, &str, i64, i64)]) -> Result<Costs, NotEstimated> {
         let tables = tables(events);
         let launches = link::launches(&tables, &silent).unwrap();
         costs(&tables, &launches, &stack::nesting(&tables, &silent).unwrap())
@@ -508,11 +514,11 @@ mod tests {
 
     #[test]
     fn few_operators_and_whole_microseconds_tell_nothing() {
-        assert_eq!(of(&wrappers(9)).unwrap_err(), Untold::FewOperators);
+        assert_eq!(of(&wrappers(9)).unwrap_err(), NotEstimated::FewOperators);
         let whole: Vec<_> = wrappers(12)
             .into_iter()
             .map(|(category, name, start, end)| (category, name, 2 * start, 2 * end))
             .collect();
-        assert_eq!(of(&whole).unwrap_err(), Untold::Coarse);
+        assert_eq!(of(&whole).unwrap_err(), NotEstimated::Coarse);
     }
 }

@@ -12,10 +12,8 @@
 mod classes;
 mod costs;
 mod pieces;
-mod retime;
 mod solution;
 
 pub use classes::Class;
-pub use costs::{Cost, Costs, Source, Untold, costs, usual_costs};
-pub use retime::lag_bounds_ns;
-pub use solution::{Lengths, Misfit, Solution, fitted, solution};
+pub use costs::{Cost, Costs, NotEstimated, Source, costs, usual_costs};
+pub use solution::{Lengths, Misfit, Solution, fitted, latency_bounds_ns, solution};

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::costs::Costs;
 use super::pieces::{At, Pieces};
-use super::retime::times_ns;
 use crate::error::Result;
-use crate::graph::Graph;
+use crate::graph::{Edge, Graph};
 use crate::ids::NodeId;
-use crate::path::{self, Scope, moved};
-use crate::progress::Progress;
+use crate::path;
+use crate::path::{Scope, moved};
+use crate::progress::{Progress, report};
 use crate::stack::Nesting;
 use crate::tables::{NO_INTEGER, Tables};
 
@@ -56,6 +56,7 @@ const TOLERANCE_PER_MILLE: i64 = 5;
 /// Difference between two timings of one program on one machine in percent, if the host limits it
 /// and if a device does.
 const HOST_PERCENT: i64 = 10;
+
 const DEVICE_PERCENT: i64 = 2;
 
 /// The host limits a program whose recording cost is more than this part of the window.
@@ -77,9 +78,10 @@ pub fn solution(
     (scope, factor): (&Scope, f64),
     progress: Progress<'_>,
 ) -> Result<Solution> {
-    let lags_ns = path::lags_ns(&graph);
+    let latencies_ns = path::latencies_ns(&graph);
     let pieces = Pieces::of(&graph, tables, nesting, costs);
-    let times_ns = |at, factor| times_ns(&graph, &lags_ns, &pieces.costs_ns(at), factor, progress);
+    let times_ns =
+        |at, factor| times_ns(&graph, &latencies_ns, &pieces.costs_ns(at), factor, progress);
     let recorded_ns = usual_ns(&graph, scope, graph.nodes.times_ns());
     let least_ns = usual_ns(&graph, scope, &times_ns(At::Most, 1.0)?);
     let most_ns = usual_ns(&graph, scope, &times_ns(At::Least, 1.0)?);
@@ -92,7 +94,7 @@ pub fn solution(
         least_ns: least_ns / 100 * (100 - percent),
         most_ns: most_ns / 100 * (100 + percent),
     };
-    drop((lags_ns, pieces)); // a second graph needs memory
+    drop((latencies_ns, pieces)); // a second graph needs memory
     let tables = moved_tables(&graph, tables, &times_ns);
     drop(times_ns);
     let graph = graph.retimed(&tables);
@@ -113,10 +115,10 @@ pub fn fitted(
     (scope, step_ns): (&Scope, i64),
     progress: Progress<'_>,
 ) -> Result<std::result::Result<f64, Misfit>> {
-    let lags_ns = path::lags_ns(graph);
+    let latencies_ns = path::latencies_ns(graph);
     let costs_ns = Pieces::of(graph, tables, nesting, costs).costs_ns(At::Usual);
     let length_ns = |factor: f64| {
-        let times_ns = times_ns(graph, &lags_ns, &costs_ns, factor, progress)?;
+        let times_ns = times_ns(graph, &latencies_ns, &costs_ns, factor, progress)?;
         Result::Ok(usual_ns(graph, scope, &times_ns))
     };
     let tolerance_ns = step_ns / 1000 * TOLERANCE_PER_MILLE;
@@ -219,4 +221,95 @@ impl Moments {
             (None, None) => time_ns,
         }
     }
+}
+
+// The time of every node without the recording cost.
+
+/// Returns the times of all nodes after `factor` times the recording cost is subtracted. Each node
+/// happens when its last source and the remaining time of that edge have passed. Nodes without
+/// incoming edges keep their times.
+///
+/// # Errors
+///
+/// Returns an error only if `progress` asks to stop.
+pub(super) fn times_ns(
+    graph: &Graph,
+    latencies_ns: &[i64],
+    costs_ns: &[i64],
+    factor: f64,
+    progress: Progress<'_>,
+) -> Result<Vec<i64>> {
+    let mut times_ns = graph.nodes.times_ns().to_vec();
+    let edges = graph.edges.as_slice();
+    for node in graph.nodes.ids() {
+        if node.row() % (1 << 16) == 0 {
+            report(progress, node.row() as u64)?;
+        }
+        let reached_ns = |number: usize| {
+            let edge: &Edge = &edges[number];
+            times_ns[edge.source.row()].saturating_add(left_ns(
+                latencies_ns[number],
+                costs_ns[number],
+                factor,
+            ))
+        };
+        if let Some(time_ns) = graph.edges.range(node).map(reached_ns).max() {
+            times_ns[node.row()] = time_ns;
+        }
+    }
+    Ok(times_ns)
+}
+
+/// Returns the remaining part of an edge's time. It stays above zero if the edge took time, so that
+/// the order is kept.
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // of microseconds
+fn left_ns(latency_ns: i64, cost_ns: i64, factor: f64) -> i64 {
+    if cost_ns == 0 || latency_ns <= 1 {
+        return latency_ns;
+    }
+    (latency_ns - (cost_ns as f64 * factor) as i64).max(1)
+}
+
+/// Returns the minimum latencies of the edges of a solution, for the largest and for the smallest
+/// recording cost.
+///
+/// `graph` and `tables` are those of the solution, `recorded` the tables of the trace, and `factor`
+/// that of the costs. No latency exceeds the recorded one.
+#[must_use]
+pub fn latency_bounds_ns(
+    graph: &Graph,
+    tables: &Tables,
+    recorded: &Tables,
+    nesting: &Nesting,
+    (costs, factor): (&Costs, f64),
+) -> [Vec<i64>; 2] {
+    let latencies_ns = path::latencies_ns(graph);
+    let pieces = Pieces::of(graph, tables, nesting, costs);
+    let usual_ns = pieces.costs_ns(At::Usual);
+    [At::Most, At::Least].map(|at| {
+        let other_ns = pieces.costs_ns(at);
+        let bound_ns = |(number, edge): (usize, &Edge)| {
+            let latency_ns = latencies_ns[number];
+            let more_ns = scaled(usual_ns[number] - other_ns[number], factor);
+            if more_ns == 0 || latency_ns < 1 {
+                return latency_ns;
+            }
+            let [start_ns, end_ns] =
+                [edge.source, edge.target].map(|node| recorded_ns(graph, recorded, node));
+            (latency_ns + more_ns).min(end_ns - start_ns).max(1)
+        };
+        graph.edges.as_slice().iter().enumerate().map(bound_ns).collect()
+    })
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // of microseconds
+fn scaled(time_ns: i64, factor: f64) -> i64 {
+    (time_ns as f64 * factor) as i64
+}
+
+/// Returns the recorded time of a node.
+fn recorded_ns(graph: &Graph, recorded: &Tables, node: NodeId) -> i64 {
+    let event = graph.timeline.event(graph.nodes.event(node));
+    let (start_ns, end_ns) = recorded.events.span(event).unwrap_or_default();
+    if graph.nodes.is_end(node) { end_ns } else { start_ns }
 }

@@ -87,13 +87,13 @@ fn whole_chains_to(graph: &Graph, node: NodeId) -> Vec<Vec<usize>> {
 /// Returns the time of a node in a window that begins at `from_ns`: the maximum over all chains to
 /// it. A chain may start at a node before the window, which keeps its time, or at any other, which
 /// comes no earlier than observed.
-fn changed_time_by_chains(graph: &Graph, node: NodeId, lags_ns: &[i64], from_ns: i64) -> i64 {
+fn changed_time_by_chains(graph: &Graph, node: NodeId, latencies_ns: &[i64], from_ns: i64) -> i64 {
     let time = |chain: Vec<usize>| {
         let first = chain.last().map_or(node, |&last| graph.edges.as_slice()[last].source);
         let first_ns = graph.nodes.time_ns(first);
         let is_whole = graph.edges.range(first).is_empty();
         let earliest_ns = if is_whole { first_ns } else { first_ns.min(from_ns) };
-        earliest_ns + chain.iter().map(|&number| lags_ns[number]).sum::<i64>()
+        earliest_ns + chain.iter().map(|&number| latencies_ns[number]).sum::<i64>()
     };
     chains_to(graph, node).into_iter().map(time).max().unwrap()
 }
@@ -103,15 +103,16 @@ fn changed_time_by_chains(graph: &Graph, node: NodeId, lags_ns: &[i64], from_ns:
 fn time_by_chains(
     graph: &Graph,
     node: NodeId,
-    lags_ns: &[i64],
+    latencies_ns: &[i64],
     late: Option<(NodeId, i64)>,
 ) -> i64 {
     let delay = |node| late.filter(|&(of, _)| of == node).map_or(0, |(_, delay)| delay);
     let time = |chain: Vec<usize>| {
-        let edges = chain.iter().map(|&number| (&graph.edges.as_slice()[number], lags_ns[number]));
+        let edges =
+            chain.iter().map(|&number| (&graph.edges.as_slice()[number], latencies_ns[number]));
         let first = chain.last().map_or(node, |&last| graph.edges.as_slice()[last].source);
-        let lags: i64 = edges.map(|(edge, lag)| lag + delay(edge.target)).sum();
-        graph.nodes.time_ns(first) + delay(first) + lags
+        let latencies: i64 = edges.map(|(edge, latency)| latency + delay(edge.target)).sum();
+        graph.nodes.time_ns(first) + delay(first) + latencies
     };
     whole_chains_to(graph, node).into_iter().map(time).max().unwrap()
 }
@@ -165,18 +166,19 @@ fn best(graph: &Graph, node: NodeId) -> Option<usize> {
 }
 
 #[test]
-fn unchanged_lags_give_every_time_back() {
+fn unchanged_latencies_keep_every_time() {
     each_graph(|seed, graph| {
-        let lags_ns = lags_ns(graph);
+        let latencies_ns = latencies_ns(graph);
         let window = whole(graph);
-        let same = what_if(graph, &Tables::default(), &window, &lags_ns, &[], &silent).unwrap();
+        let same =
+            what_if(graph, &Tables::default(), &window, &latencies_ns, &[], &silent).unwrap();
         assert_eq!(same.path, walk(graph, &window, &same.schedule), "{seed}");
         assert_eq!(same.schedule.times_ns(graph), graph.nodes.times_ns(), "{seed}");
         for node in graph.nodes.ids() {
             let reached_by = same.schedule.reached_by(node, graph);
             assert_eq!(reached_by, graph.edges.binding(node), "{seed}");
             assert_eq!(
-                time_by_chains(graph, node, &lags_ns, None),
+                time_by_chains(graph, node, &latencies_ns, None),
                 graph.nodes.time_ns(node),
                 "{seed}"
             );
@@ -187,7 +189,7 @@ fn unchanged_lags_give_every_time_back() {
 #[test]
 fn changed_times_are_those_of_the_latest_chain_and_less_work_never_takes_longer() {
     each_graph(|seed, graph| {
-        let (window, lags_ns) = (whole(graph), lags_ns(graph));
+        let (window, latencies_ns) = (whole(graph), latencies_ns(graph));
         let mut dice = Dice::new(seed ^ 0xff);
         let kind = dice.one_of(&Kind::ALL[..12]);
         let ratio = |numerator| Ratio::new(numerator, 4).unwrap();
@@ -195,9 +197,11 @@ fn changed_times_are_those_of_the_latest_chain_and_less_work_never_takes_longer(
         for numerator in [0, 1, 3, 4, 6] {
             let change = Change::of_kind(Effect::Scale(ratio(numerator)), kind);
             let tables = Tables::default();
-            let answer = what_if(graph, &tables, &window, &lags_ns, &[change], &silent).unwrap();
+            let answer =
+                what_if(graph, &tables, &window, &latencies_ns, &[change], &silent).unwrap();
             for node in graph.nodes.ids() {
-                let latest = changed_time_by_chains(graph, node, &answer.lags_ns, window.start_ns);
+                let latest =
+                    changed_time_by_chains(graph, node, &answer.latencies_ns, window.start_ns);
                 assert_eq!(answer.schedule.time_ns(node, graph), latest, "{seed}");
                 let observed_ns = graph.nodes.time_ns(node);
                 assert!(observed_ns > window.start_ns || latest == observed_ns, "{seed}");
@@ -214,12 +218,12 @@ fn changed_times_are_those_of_the_latest_chain_and_less_work_never_takes_longer(
 #[test]
 fn slack_is_the_time_that_an_event_may_take_longer() {
     each_graph(|seed, graph| {
-        let (window, mut lags_ns, end) = (whole(graph), lags_ns(graph), end_of(graph));
+        let (window, mut latencies_ns, end) = (whole(graph), latencies_ns(graph), end_of(graph));
         let end_ns = graph.nodes.time_ns(end);
         let schedule = Schedule::observed();
-        let slack = slack_ns(graph, &window, &schedule, &lags_ns, graph.timeline.len());
+        let slack = slack_ns(graph, &window, &schedule, &latencies_ns, graph.timeline.len());
         for number in graph.nodes.ids().filter_map(|node| graph.edges.binding(node)) {
-            lags_ns[number] = graph.edges.as_slice()[number].gap_ns(&graph.nodes);
+            latencies_ns[number] = graph.edges.as_slice()[number].gap_ns(&graph.nodes);
         }
         for order in graph.timeline.orders() {
             let slack_ns = slack[graph.timeline.event(order).row()];
@@ -228,12 +232,12 @@ fn slack_is_the_time_that_an_event_may_take_longer() {
             let own: Vec<_> =
                 edges.filter(|(_, edge)| edge.event() == Some(order)).map(|(it, _)| it).collect();
             let with_longer = |edge: usize, delay| {
-                let mut lags_ns = lags_ns.clone();
-                lags_ns[edge] += delay;
-                time_by_chains(graph, end, &lags_ns, None)
+                let mut latencies_ns = latencies_ns.clone();
+                latencies_ns[edge] += delay;
+                time_by_chains(graph, end, &latencies_ns, None)
             };
             let moved = |delay| {
-                let by_end_ns = time_by_chains(graph, end, &lags_ns, late_end(delay));
+                let by_end_ns = time_by_chains(graph, end, &latencies_ns, late_end(delay));
                 let by_edges_ns = own.iter().map(|&edge| with_longer(edge, delay));
                 by_edges_ns.fold(by_end_ns, i64::max) - end_ns
             };

@@ -1,40 +1,34 @@
 //! The critical path of a window and what-if analysis: graph, window -> the chain that determined
 //! the end, and how it changes if something takes less time.
 
-mod alternatives;
 #[cfg(test)]
 mod brute_force;
-mod busy;
 mod clip;
 mod remedies;
 mod schedule;
 mod slack;
-mod syncs;
 mod totals;
 mod walk;
 mod what_if;
 mod windows;
-mod work;
 
-pub use busy::busy_ns;
 pub(crate) use clip::moved;
 pub use remedies::{
-    Activity, Bounds, Busiest, Cause, DeviceWait, Doubt, Fact, FactIndex, Facts, Function, Gain,
-    Inquiry, Lengths, Loader, Named, OnThread, Side, Status, ThreadGap, UnexplainedGap, Usual,
+    Activity, Bounds, Busiest, Cause, DeviceWait, Fact, FactIndex, Facts, Function, Gain, Inquiry,
+    Lengths, Loader, Named, OnThread, Side, Status, ThreadGap, Uncertainty, UnexplainedGap, Usual,
     Verdict, verdict,
 };
-pub use schedule::Schedule;
-pub use schedule::longest;
+pub use schedule::{Schedule, longest};
 pub use slack::slack_ns;
-pub use syncs::{SyncDependency, sync_dependencies};
-pub use totals::{Total, totals, waits_on_path};
+pub use totals::{
+    SyncDependency, Total, Work, busy_ns, sync_dependencies, totals, waits_on_path, work,
+};
 pub use walk::{Path, Segment, segment, walk};
 pub(crate) use what_if::REMOVED;
 pub use what_if::{
-    Change, Effect, Ratio, Stretch, WhatIf, changed_lags_ns, lags_ns, n_chosen, what_if,
+    Change, Effect, Ratio, TimeRange, WhatIf, changed_latencies_ns, latencies_ns, n_chosen, what_if,
 };
 pub use windows::{
     Choice, Marked, Moment, Opening, Reason, Scope, ServerIterations, ServerMark, Step, Steps,
     Unit, Window, WindowEnd, is_of_server, scope, server_iterations, steps, whole, window,
 };
-pub use work::{Work, work};

@@ -11,10 +11,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::alignment::{Item, Way, align};
-use super::disagreements::{Finding, FindingKind, disagreements, operation_name, sizes_agree};
-use super::keys::{GroupKey, Key, key, pair};
-use super::model::{Call, Method};
-use super::model::{Channel, Member, Rank};
+use super::calls;
+use super::calls::{Finding, FindingKind, disagreements, operation_name, sizes_agree};
+use super::model::{Call, Channel, Member, Method, Rank};
 use crate::ids::row_in_column;
 use crate::vocabulary::{Collective, DataType};
 
@@ -154,7 +153,12 @@ impl<'a> Matcher<'a> {
             found.calls.push(self.call(members, Method::Order, group));
         }
         for (one, other) in aligned.ambiguous {
-            found.findings.push(finding(FindingKind::AmbiguousAlignment, group, &[one], &[other]));
+            found.findings.push(finding(
+                calls::FindingKind::AmbiguousAlignment,
+                group,
+                &[one],
+                &[other],
+            ));
         }
         self.alone(group, &has_call, found);
     }
@@ -186,7 +190,7 @@ impl<'a> Matcher<'a> {
                 found.calls.extend(calls);
                 continue;
             }
-            let mut finding = finding(FindingKind::Unmatched, group, &[rank], &[]);
+            let mut finding = finding(calls::FindingKind::Unmatched, group, &[rank], &[]);
             finding.n_calls = i64::try_from(members.len()).unwrap_or(i64::MAX);
             finding.events = members.iter().map(|&it| self.member((rank, it)).event).collect();
             found.findings.push(finding);
@@ -243,7 +247,7 @@ impl<'a> Matcher<'a> {
         }
         let present: Vec<u32> = call.members.iter().map(|member| member.0).collect();
         let last = found.findings.last_mut().filter(|last| {
-            last.kind == FindingKind::MissingCall
+            last.kind == calls::FindingKind::MissingCall
                 && last.group == call.group
                 && (&last.ranks, &last.others) == (&call.missing, &present)
                 && last.sequence.map(|first| first.saturating_add(last.n_calls)) == call.sequence
@@ -253,7 +257,7 @@ impl<'a> Matcher<'a> {
             last.is_at_edge |= is_at_edge(call, group);
             return;
         }
-        let mut finding = finding(FindingKind::MissingCall, group, &call.missing, &present);
+        let mut finding = finding(calls::FindingKind::MissingCall, group, &call.missing, &present);
         finding.sequence = call.sequence;
         finding.values = vec![operation_name(self.member(call.members[0])).to_owned()];
         finding.events = call.members.iter().map(|&member| self.member(member).event).collect();
@@ -310,4 +314,79 @@ fn finding(kind: FindingKind, group: &GroupCalls, ranks: &[u32], others: &[u32])
         events: Vec::new(),
         is_at_edge: false,
     }
+}
+
+// Keys that identify members of several ranks as one call.
+
+/// A process group, identified across ranks.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum GroupKey {
+    /// By its name, and its ranks or at least its size, because names are reused on different
+    /// ranks.
+    Named { name: String, ranks: Option<Vec<i64>>, size: Option<i64> },
+    /// By the index of the stream among those without named groups.
+    Stream(u32),
+    /// All calls of a library on the CPU.
+    Cpu,
+}
+
+/// The key of a call within its group, if the trace numbers calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Key {
+    /// The call id that all ranks record.
+    Id(u64),
+    /// The sequence number within the group.
+    Numbered(i64),
+    /// Sender and receiver, with the number or index within the pair.
+    Pair(i64, i64, i64),
+}
+
+impl GroupKey {
+    pub(super) fn of(member: &Member, rank: &Rank) -> Self {
+        match member.channel {
+            Channel::Group(group) => {
+                let group = &rank.groups[group as usize];
+                let size = group.size.filter(|_| group.ranks.is_none());
+                Self::Named { name: group.name.clone(), ranks: group.ranks.clone(), size }
+            }
+            Channel::Stream(stream) => Self::Stream(stream),
+            Channel::Cpu => Self::Cpu,
+        }
+    }
+
+    /// Returns the name of the group; `None` if the trace has none.
+    pub(super) fn name(&self) -> Option<&str> {
+        match self {
+            Self::Named { name, .. } => Some(name),
+            Self::Stream(_) | Self::Cpu => None,
+        }
+    }
+
+    /// Returns the ranks of the group, if listed.
+    pub(super) fn ranks(&self) -> Option<&[i64]> {
+        match self {
+            Self::Named { ranks, .. } => ranks.as_deref(),
+            Self::Stream(_) | Self::Cpu => None,
+        }
+    }
+}
+
+/// Returns the sender and the receiver of a member, if its peer is recorded.
+pub(super) fn pair(member: &Member, own: Option<i64>) -> Option<(i64, i64)> {
+    match member.operation {
+        Some(Collective::Send) => Some((own?, member.peer.get()?)),
+        Some(Collective::Receive) => Some((member.peer.get()?, own?)),
+        _ => None,
+    }
+}
+
+/// Returns the key of a member within its group; `None` if only order identifies it.
+pub(super) fn key(member: &Member, own: Option<i64>) -> Option<Key> {
+    if member.id != 0 {
+        return Some(Key::Id(member.id));
+    }
+    if let Some((from, to)) = pair(member, own) {
+        return Some(Key::Pair(from, to, member.sequence.get().unwrap_or(-1)));
+    }
+    Some(Key::Numbered(member.sequence.get()?))
 }

@@ -7,19 +7,17 @@
 //!
 //! | question | modules |
 //! |---|---|
-//! | reduced form of a rank | `reduction`, `completions`, `profile`, `scaling` |
-//! | calls matched across ranks | `calls`, `matching`, `keys`, `alignment` |
-//! | disagreements between ranks | `disagreements` |
-//! | clock differences | `clocks`, `clock` |
-//! | time of every boundary node, and its cause | `solve`, `awaited`, `route` |
-//! | waiting and transfer of each call | `transfers` |
+//! | reduced form of a rank | `reduction`, `completions`, `profile` |
+//! | calls matched across ranks | `matching`, `alignment` |
+//! | clock differences | `clocks` |
+//! | time of every boundary node, and its cause | `solve`, `route` |
+//! | waiting, transfer and disagreements of each call | `calls` |
 //! | serialization between processes | `packed` |
 
 mod alignment;
+mod calls;
 mod clocks;
 mod completions;
-mod disagreements;
-mod keys;
 mod matching;
 mod model;
 mod packed;
@@ -27,20 +25,17 @@ mod profile;
 mod reduction;
 mod route;
 mod solve;
-mod targets;
-mod transfers;
 
+pub use calls::{Cause, Finding, FindingKind, Shares, Transfer, shares, transfers};
 pub use clocks::{Clocks, clocks};
-pub use disagreements::{Finding, FindingKind};
 pub use matching::{Matching, matching};
-pub use model::Clock;
-pub use model::{Boundary, BoundaryKind, Channel, Maybe, Member, ROOT, Rank, Reduced, WHOLE};
-pub use model::{Call, Method};
+pub use model::{
+    Boundary, BoundaryKind, Call, Channel, Clock, Maybe, Member, Method, ROOT, Rank, Reduced, WHOLE,
+};
 pub use packed::{packed, unpacked};
-pub use profile::{NameTotal, Profile, StepTotal, TimeClass, profile};
-pub use profile::{Scaling, scaled_lags_ns};
+pub use profile::{
+    NameTotal, Profile, Scaling, StepTotal, TimeClass, profile, scaled_latencies_ns,
+};
 pub use reduction::reduce;
-pub use route::{Hop, expand};
-pub use route::{Leg, LegKind, lateness, route};
+pub use route::{Hop, Leg, LegKind, expand, lateness, route};
 pub use solve::{Joint, Solution, solve};
-pub use transfers::{Cause, Shares, Transfer, shares, transfers};

@@ -115,7 +115,7 @@ pub struct Reduced {
     /// node `n` start at `nodes[n].first`.
     pub sources: Vec<u32>,
     /// The maximum minimum latency from each source; for [`ROOT`], a time.
-    pub lags_ns: Vec<i64>,
+    pub latencies_ns: Vec<i64>,
 }
 
 /// One reduced rank.
@@ -147,14 +147,14 @@ impl Reduced {
     /// Returns the sources of a node, with their minimum latencies.
     pub fn reaching(&self, node: usize) -> impl Iterator<Item = (u32, i64)> + '_ {
         let range = self.range(node);
-        self.sources[range.clone()].iter().copied().zip(self.lags_ns[range].iter().copied())
+        self.sources[range.clone()].iter().copied().zip(self.latencies_ns[range].iter().copied())
     }
 
     /// Returns the minimum latency from one boundary node to another, if stored.
-    pub(super) fn lag_ns(&self, source: u32, node: u32) -> Option<i64> {
+    pub(super) fn latency_ns(&self, source: u32, node: u32) -> Option<i64> {
         let range = self.range(node as usize);
         let at = self.sources[range.clone()].binary_search(&source).ok()?;
-        Some(self.lags_ns[range.start + at])
+        Some(self.latencies_ns[range.start + at])
     }
 
     fn range(&self, node: usize) -> std::ops::Range<usize> {
@@ -166,7 +166,7 @@ impl Reduced {
     pub fn n_bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<Boundary>()
             + self.sources.capacity() * size_of::<u32>()
-            + self.lags_ns.capacity() * size_of::<i64>()
+            + self.latencies_ns.capacity() * size_of::<i64>()
     }
 }
 

@@ -72,7 +72,7 @@ fields!(Group: name description size ranks);
 fields!(Member: event start_ns end_ns step sequence id peer in_elements bytes channel operation
     is_recorded data_type);
 fields!(Boundary: kind node time_ns bound_by others_ns own_ns first);
-fields!(Reduced: nodes sources lags_ns);
+fields!(Reduced: nodes sources latencies_ns);
 fields!(Rank: rank world_size host base_ns window_ns entry_ns steps groups members reduced);
 fields!(StepTotal: step class total_ns);
 fields!(NameTotal: class name shape count total_ns);

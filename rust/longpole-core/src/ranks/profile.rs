@@ -83,7 +83,7 @@ pub fn profile(
     tables: &Tables,
     launches: &Launches,
     graph: &Graph,
-    lags_ns: &[i64],
+    latencies_ns: &[i64],
     step_name: Option<&str>,
 ) -> Result<Profile> {
     let completions = Completions::of(tables, launches, graph, step_name)?;
@@ -92,11 +92,11 @@ pub fn profile(
     let mut names = ByName::new();
     let mut shapes: HashMap<Order, String> = HashMap::new();
     let mut last_event = None;
-    for (edge, &lag) in graph.edges.as_slice().iter().zip(lags_ns) {
-        let Some((class, step)) = classes.of_edge(edge).filter(|_| lag != REMOVED) else {
+    for (edge, &latency) in graph.edges.as_slice().iter().zip(latencies_ns) {
+        let Some((class, step)) = classes.of_edge(edge).filter(|_| latency != REMOVED) else {
             continue;
         };
-        *steps.entry((step, class)).or_default() += lag;
+        *steps.entry((step, class)).or_default() += latency;
         let Some(event) = edge.event() else { continue };
         let name = graph
             .timeline
@@ -106,7 +106,7 @@ pub fn profile(
             shapes.entry(event).or_insert_with(|| shape(event, class, graph, tables)).clone();
         let total = names.entry((class, name, shape)).or_default();
         total.0 += i64::from(last_event != Some(event));
-        total.1 += lag;
+        total.1 += latency;
         last_event = Some(event);
     }
     let steps = steps.into_iter();
@@ -201,17 +201,17 @@ pub struct Scaling {
 /// # Errors
 ///
 /// Returns an error if `step_name` is not a valid regular expression.
-pub fn scaled_lags_ns(
+pub fn scaled_latencies_ns(
     tables: &Tables,
     launches: &Launches,
     graph: &Graph,
-    lags_ns: &[i64],
+    latencies_ns: &[i64],
     scalings: &[Scaling],
     step_name: Option<&str>,
 ) -> Result<Vec<i64>> {
     let completions = Completions::of(tables, launches, graph, step_name)?;
     let classes = Classes::of(tables, graph, &completions);
-    let mut changed_ns = lags_ns.to_vec();
+    let mut changed_ns = latencies_ns.to_vec();
     for scaling in scalings {
         let name = scaling.name.as_ref().map(|name| tables.strings.lookup(name));
         let factors: HashMap<_, _> = scaling.by_step.iter().copied().collect();

@@ -28,8 +28,8 @@ const MOST_SOURCES: usize = 6;
 /// differences of three such times fit 64 bits, so later stages add them unchecked.
 const FARTHEST_NS: u64 = (1 << 61) - (1 << 54);
 
-/// Reduces one rank, with the minimum latencies of [`lags_ns`](crate::path::lags_ns), or with those
-/// after a change.
+/// Reduces one rank, with the minimum latencies of [`latencies_ns`](crate::path::latencies_ns), or
+/// with those after a change.
 ///
 /// # Errors
 ///
@@ -40,7 +40,7 @@ pub fn reduce(
     launches: &Launches,
     graph: &Graph,
     collectives: &Collectives,
-    lags_ns: &[i64],
+    latencies_ns: &[i64],
     step_name: Option<&str>,
     progress: Progress<'_>,
 ) -> Result<Rank> {
@@ -54,7 +54,7 @@ pub fn reduce(
         return Err(Error::new(ErrorKind::FarClock, 0));
     }
     let joined = joined(tables, &members);
-    let reduced = Pass::new(graph, lags_ns, &joined, &completions).run(progress)?;
+    let reduced = Pass::new(graph, latencies_ns, &joined, &completions).run(progress)?;
     Ok(Rank {
         rank: header.rank,
         world_size: header.world_size,
@@ -172,7 +172,7 @@ fn boundaries(graph: &Graph, members: &[(u32, EventId)]) -> HashMap<NodeId, Boun
 
 struct Pass<'a> {
     graph: &'a Graph,
-    lags_ns: &'a [i64],
+    latencies_ns: &'a [i64],
     kinds: HashMap<NodeId, BoundaryKind>,
     completions: &'a Completions,
     /// For each candidate node, the completions that it may determine.
@@ -191,14 +191,14 @@ struct Pass<'a> {
 impl<'a> Pass<'a> {
     fn new(
         graph: &'a Graph,
-        lags_ns: &'a [i64],
+        latencies_ns: &'a [i64],
         members: &[(u32, EventId)],
         completions: &'a Completions,
     ) -> Self {
         let n = graph.nodes.len();
         Self {
             graph,
-            lags_ns,
+            latencies_ns,
             kinds: boundaries(graph, members),
             completions,
             decides: completions.by_candidate(),
@@ -224,7 +224,7 @@ impl<'a> Pass<'a> {
         }
         self.found.nodes.shrink_to_fit();
         self.found.sources.shrink_to_fit();
-        self.found.lags_ns.shrink_to_fit();
+        self.found.latencies_ns.shrink_to_fit();
         Ok(self.found)
     }
 
@@ -266,9 +266,9 @@ impl<'a> Pass<'a> {
     /// cannot replace others.
     fn reach(&mut self, node: NodeId, bound_by: u32, is_end: bool) -> (Reached, bool) {
         let mut ways: Vec<Reached> = Vec::new();
-        for number in self.graph.edges.range(node).filter(|&it| self.lags_ns[it] != REMOVED) {
+        for number in self.graph.edges.range(node).filter(|&it| self.latencies_ns[it] != REMOVED) {
             let source = self.reached[self.graph.edges.as_slice()[number].source.row()];
-            let added_ns = source.added_ns.saturating_add(self.lags_ns[number]);
+            let added_ns = source.added_ns.saturating_add(self.latencies_ns[number]);
             match ways.iter_mut().find(|way| way.map == source.map) {
                 Some(way) => way.added_ns = way.added_ns.max(added_ns),
                 None => ways.push(Reached { map: source.map, added_ns }),
@@ -298,11 +298,11 @@ impl<'a> Pass<'a> {
     /// binding source stays, because the path leads there.
     fn leave_out_detours(&self, map: &mut Map, bound_by: u32) {
         let all = map.clone();
-        map.retain(|&(source, lag_ns)| {
+        map.retain(|&(source, latency_ns)| {
             let is_shorter = |&(through, rest_ns): &(u32, i64)| {
                 let first_ns =
-                    if through == ROOT { None } else { self.found.lag_ns(source, through) };
-                first_ns.is_some_and(|first_ns| first_ns.saturating_add(rest_ns) >= lag_ns)
+                    if through == ROOT { None } else { self.found.latency_ns(source, through) };
+                first_ns.is_some_and(|first_ns| first_ns.saturating_add(rest_ns) >= latency_ns)
             };
             source == bound_by || !all.iter().any(is_shorter)
         });
@@ -318,7 +318,7 @@ impl<'a> Pass<'a> {
         let map = reached.map as usize;
         let start = if map == 0 { 0 } else { self.ends[map - 1] };
         let rows = &self.arena[start..self.ends[map]];
-        rows.iter().map(|&(it, lag)| (it, lag.saturating_add(reached.added_ns))).collect()
+        rows.iter().map(|&(it, latency)| (it, latency.saturating_add(reached.added_ns))).collect()
     }
 
     fn make_boundary(
@@ -347,7 +347,7 @@ impl<'a> Pass<'a> {
         let first = row_in_column(self.found.sources.len());
         self.found.nodes.push(Boundary { first, ..boundary });
         self.found.sources.extend(map.iter().map(|&(source, _)| source));
-        self.found.lags_ns.extend(map.iter().map(|&(_, lag)| lag));
+        self.found.latencies_ns.extend(map.iter().map(|&(_, latency)| latency));
         place
     }
 
@@ -388,10 +388,10 @@ impl<'a> Pass<'a> {
 
 /// Merges one map into another; of two latencies from one source, the larger is kept.
 fn merge(into: &mut Map, other: &Map) {
-    for &(source, lag) in other {
+    for &(source, latency) in other {
         match into.binary_search_by_key(&source, |&(it, _)| it) {
-            Ok(place) => into[place].1 = into[place].1.max(lag),
-            Err(place) => into.insert(place, (source, lag)),
+            Ok(place) => into[place].1 = into[place].1.max(latency),
+            Err(place) => into.insert(place, (source, latency)),
         }
     }
 }

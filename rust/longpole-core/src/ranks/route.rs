@@ -55,8 +55,8 @@ pub fn route(joint: Joint<'_>, solution: &Solution, step: Option<i64>, start_ns:
             legs.push(transfer);
             next = Some(arrival);
         } else {
-            let (stretch, before) = walk.stretch(rank, node);
-            legs.extend(Some(stretch).filter(|leg| leg.source != leg.target));
+            let (time_range, before) = walk.time_range(rank, node);
+            legs.extend(Some(time_range).filter(|leg| leg.source != leg.target));
             next = before.map(|before| (rank, before));
         }
     }
@@ -102,7 +102,7 @@ impl Walk<'_> {
     }
 
     /// Returns the part within a rank that ends at a node, and the node at its beginning.
-    fn stretch(&self, rank: usize, node: usize) -> (Leg, Option<usize>) {
+    fn time_range(&self, rank: usize, node: usize) -> (Leg, Option<usize>) {
         let nodes = &self.joint.ranks[rank].reduced.nodes;
         let from = self.solution.reached_from[self.solution.first[rank] + node];
         let before = (from != ROOT).then_some(from as usize);

@@ -8,11 +8,8 @@
 
 use std::collections::HashMap;
 
-use super::model::Call;
-use super::model::Clock;
-use super::model::{Boundary, BoundaryKind, ROOT, Rank};
+use super::model::{Boundary, BoundaryKind, Call, Clock, ROOT, Rank};
 use super::reduction::waits_for;
-use super::targets::Targets;
 use crate::ids::{NO_ROW, row_in_column};
 use crate::tables::NO_INTEGER;
 
@@ -301,12 +298,12 @@ impl<'a> Solver<'a> {
         let clock = self.joint.clocks[rank];
         let reduced = &self.joint.ranks[rank].reduced;
         let mut best = (i64::MIN, false, ROOT);
-        for (source, lag_ns) in reduced.reaching(local).chain(self.own_source(rank, local)) {
+        for (source, latency_ns) in reduced.reaching(local).chain(self.own_source(rank, local)) {
             let time_ns = match source {
-                ROOT => clock.common_ns(lag_ns) - earlier_ns[rank],
+                ROOT => clock.common_ns(latency_ns) - earlier_ns[rank],
                 source => {
                     let before_ns = self.found.times_ns[self.first[rank] + source as usize];
-                    before_ns.saturating_add(clock.scaled_ns(lag_ns))
+                    before_ns.saturating_add(clock.scaled_ns(latency_ns))
                 }
             };
             best = best.max((time_ns, source == reduced.nodes[local].bound_by, source));
@@ -365,5 +362,52 @@ fn lower(open: &mut [u32], node: usize, ready: &mut Vec<usize>) {
     open[node] = open[node].saturating_sub(1);
     if open[node] == 0 {
         ready.push(node);
+    }
+}
+
+// The targets of each node, stored in one column.
+
+/// The targets of each node.
+pub(super) struct Targets {
+    first: Vec<u32>,
+    targets: Vec<u32>,
+}
+
+impl Targets {
+    /// Builds the targets from pairs of a node and its target. `pairs` is iterated twice, with the
+    /// same result: the pairs are counted first, then stored, because there are too many to collect
+    /// and sort.
+    pub(super) fn of<I: Iterator<Item = (usize, u32)>>(n: usize, pairs: impl Fn() -> I) -> Self {
+        // Counts are shifted by two, so that filling a node moves the start of the next one.
+        let mut first = vec![0_u32; n + 2];
+        for (source, _) in pairs() {
+            first[source + 2] += 1;
+        }
+        for place in 2..first.len() {
+            first[place] += first[place - 1];
+        }
+        let mut targets = vec![0; first[n + 1] as usize];
+        for (source, target) in pairs() {
+            targets[first[source + 1] as usize] = target;
+            first[source + 1] += 1;
+        }
+        Self { first, targets }
+    }
+
+    pub(super) fn of_node(&self, node: usize) -> &[u32] {
+        &self.targets[self.first[node] as usize..self.first[node + 1] as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Targets;
+
+    #[test]
+    fn targets_stand_with_their_node_in_the_order_given() {
+        let pairs = [(2, 3), (0, 1), (2, 4), (0, 2), (2, 0)];
+        let found = Targets::of(5, || pairs.into_iter());
+        let rows: Vec<_> = (0..5).map(|node| found.of_node(node).to_vec()).collect();
+        assert_eq!(rows, [vec![1, 2], vec![], vec![3, 4, 0], vec![], vec![]]);
     }
 }

@@ -9,10 +9,8 @@
 //! records to `records`, the binary ones to `rows`.
 
 mod ascend;
-mod blits;
 pub mod chakra;
 mod chrome;
-mod column;
 mod csv;
 mod databases;
 mod elements;
@@ -34,20 +32,19 @@ mod rows;
 pub(crate) mod saved;
 mod sniff;
 pub mod source;
-mod source_losses;
 mod sqlite;
 mod window;
 mod xplane;
 mod xprof;
 
-use std::io::{Read, Write};
-use std::path::Path;
-
 pub use crate::tables::Arguments;
+pub(crate) use header::with_losses;
 pub use options::Options;
 pub(crate) use protobuf::Field;
 pub use sniff::Format;
-pub(crate) use source_losses::with_losses;
+
+use std::io::{Read, Write};
+use std::path::Path;
 
 use crate::diagnostics::Diagnostics;
 use crate::error::{Error, ErrorKind, Result};
@@ -91,7 +88,7 @@ fn read_window(
         Format::Perfetto => perfetto::read(window, diagnostics, options, progress),
         Format::XPlane => xplane::read(window, diagnostics, options, progress),
     }?;
-    blits::interpret(&mut tables);
+    rocm::interpret_blits(&mut tables);
     range::limit(&mut tables, options.strict)?;
     Ok(tables)
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::columns::columns;
-use crate::ids::{InColumn, StringId};
+use crate::ids::{InColumn, LaneId, NO_INTEGER, StringId};
 
 /// Metadata statements about processes and threads (`M`), each distinct one once, in order of first
 /// use. Some writers repeat them for every event.
@@ -90,5 +90,105 @@ impl MetadataTable {
     /// Whether there are no statements.
     pub fn is_empty(&self) -> bool {
         self.name.is_empty()
+    }
+}
+
+// The header of a trace: rank, world size, devices, base time.
+
+/// The metadata of a document, at any position in the file.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Header {
+    /// All fields except the events, as name and JSON text, in file order.
+    pub fields: Vec<(String, String)>,
+    /// The rank of the process in its job (`distributedInfo`).
+    pub rank: Option<i64>,
+    /// The number of processes of the job (`distributedInfo`).
+    pub world_size: Option<i64>,
+    /// The base of times in ns since 1970; `None` if times are absolute.
+    pub base_time_ns: Option<i64>,
+    /// The format: `kineto-json`, `chrome-json` for other JSON, or one of `xprof-json`, `xplane`,
+    /// `perfetto`, `nsight-sqlite`, `rocpd`, `rocprofv3-json`, `rocprofv3-csv`, `rocprof-json`,
+    /// `rocprof-csv`.
+    pub format: &'static str,
+    /// `gzip`, `zstd`, `xz` or `None`.
+    pub compression: Option<&'static str>,
+}
+
+// The lanes of events: threads of processes and streams of devices, each once.
+//
+// Lanes are identified by the process and thread ids in the file, which may be text.
+
+/// The place of an event: a thread of a process, or a stream of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The `pid` in the file, as a string, because it may be a name.
+    pub process: StringId,
+    /// The `tid` in the file, as a string.
+    pub thread: StringId,
+    /// The device, for device lanes.
+    pub device: Option<i64>,
+    /// The stream of that device.
+    pub stream: Option<i64>,
+}
+
+/// The lanes of one trace, in order of first use.
+#[derive(Debug, Clone, Default)]
+pub struct LaneTable {
+    places: Vec<Place>,
+    rows: HashMap<Place, LaneId>,
+}
+
+impl LaneTable {
+    /// Returns the handle of a place, which is added if it is new.
+    pub fn intern(&mut self, place: Place) -> LaneId {
+        *self.rows.entry(place).or_insert_with(|| {
+            self.places.push(place);
+            LaneId::from_row(self.places.len() - 1)
+        })
+    }
+
+    /// Returns the place of a lane.
+    pub fn place(&self, lane: LaneId) -> Place {
+        self.places[lane.row()]
+    }
+
+    /// Returns all places, in handle order.
+    pub fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// Returns all lanes.
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = LaneId> + Clone + use<> {
+        (0..self.len()).map(LaneId::from_row)
+    }
+
+    /// Returns the number of lanes.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there are no lanes.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Returns the processes as a column.
+    pub fn processes(&self) -> Vec<u32> {
+        self.places.iter().map(|place| Some(place.process).in_column()).collect()
+    }
+
+    /// Returns the threads as a column.
+    pub fn threads(&self) -> Vec<u32> {
+        self.places.iter().map(|place| Some(place.thread).in_column()).collect()
+    }
+
+    /// Returns the devices as a column; [`NO_INTEGER`] for none.
+    pub fn devices(&self) -> Vec<i64> {
+        self.places.iter().map(|place| place.device.unwrap_or(NO_INTEGER)).collect()
+    }
+
+    /// Returns the streams as a column; [`NO_INTEGER`] for none.
+    pub fn streams(&self) -> Vec<i64> {
+        self.places.iter().map(|place| place.stream.unwrap_or(NO_INTEGER)).collect()
     }
 }

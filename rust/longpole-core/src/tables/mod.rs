@@ -12,16 +12,13 @@ mod counters;
 mod events;
 mod execution;
 mod flows;
-mod header;
-mod lanes;
 mod metadata;
 mod order;
 mod packed;
 mod sound;
-mod work;
 
-use std::sync::Arc;
-
+pub use crate::ids::NO_INTEGER;
+pub use crate::vocabulary::{EventKind, WorkClass};
 pub(crate) use args::renamed;
 pub use args::{ArgColumn, ArgTable, ArgTables, ArgValue, Values};
 pub use choice::Arguments;
@@ -33,20 +30,17 @@ pub use execution::{
     given,
 };
 pub use flows::{FlowSource, FlowTable};
-pub use header::Header;
-pub use lanes::{LaneTable, Place};
-pub use metadata::MetadataTable;
+pub use metadata::{Header, LaneTable, MetadataTable, Place};
 pub use order::by_content;
 pub(crate) use order::{argument, argument_text, argument_text_id, track};
 pub use packed::Packed;
 
+use std::sync::Arc;
+
 use crate::diagnostics::Diagnostics;
-pub use crate::ids::NO_INTEGER;
 use crate::ids::StringId;
 use crate::strings::Strings;
-use crate::vocabulary::ApiRole;
-use crate::vocabulary::Vocabulary;
-pub use crate::vocabulary::{EventKind, WorkClass};
+use crate::vocabulary::{ApiRole, Vocabulary};
 
 /// The content of one file.
 #[derive(Debug, Clone, Default)]

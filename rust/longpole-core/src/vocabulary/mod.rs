@@ -28,7 +28,6 @@ mod collectives;
 mod families;
 mod frames;
 mod kernels;
-mod markers;
 mod serving;
 mod tracks;
 mod user;
@@ -43,11 +42,11 @@ pub use collectives::{
     Collective, DataType, data_type, data_type_of_kernel, is_collective_range, runs_on_cpu,
 };
 pub use families::{OTHER, is_kernel_family, kernel_family};
-pub use frames::DATA_LOADING;
-pub use frames::{is_own_frame, is_wrapper_frame};
-pub use kernels::{MEMORY_KINDS, WorkClass, pageable_ends};
-pub use kernels::{blit_call, blit_kernel};
-pub use markers::{is_backward_node, is_engine_work, module_name, step_number};
+pub use frames::{
+    DATA_LOADING, is_backward_node, is_engine_work, is_own_frame, is_wrapper_frame, module_name,
+    step_number,
+};
+pub use kernels::{MEMORY_KINDS, WorkClass, blit_call, blit_kernel, pageable_ends};
 pub use serving::{
     HostPart, Iteration, IterationKind, Server, annotated_iteration, framed_iteration, host_part,
     kind_of_frame,

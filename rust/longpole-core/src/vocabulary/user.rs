@@ -148,8 +148,8 @@ mod tests {
         assert!(error.to_string().contains("takes more than 1 MB of memory"), "{error}");
         let added: Result<()> =
             (0..500).try_for_each(|_| vocabulary.add("kernels", "communication", r"\w{8}"));
-        let told = added.unwrap_err().to_string();
-        assert!(told.contains("all patterns together take more than 8 MB"), "{told}");
+        let message = added.unwrap_err().to_string();
+        assert!(message.contains("all patterns together take more than 8 MB"), "{message}");
     }
 
     #[test]

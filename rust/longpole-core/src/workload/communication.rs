@@ -4,8 +4,8 @@
 //! node (`nccl:all_reduce`), then the name of the kernel. A kernel of a communication library that
 //! none of these describes is marked as unknown.
 
+use super::dependencies::tensors;
 use super::model::{Linked, NodeKind, WorkloadNode};
-use super::storages::tensors;
 use crate::ids::EventId;
 use crate::tables::{ExecutionTrace, argument, argument_text};
 use crate::vocabulary::{Collective, WorkClass, data_type, runs_on_cpu};

@@ -176,15 +176,15 @@ fn deviation(nodes: &[ReplayNode], replay: &Replay, ready: &[Ready]) -> Option<D
     while let Some(row) = next {
         next = ready[row].after;
         let Some((start_ns, _)) = span(row) else { continue };
-        let here = later.map(|later| stretch(later, start_ns, replay.start_ns[row]));
+        let here = later.map(|later| time_range(later, start_ns, replay.start_ns[row]));
         found = larger(here, found);
         later = Some((row, start_ns, replay.start_ns[row]));
     }
-    larger(later.map(|later| stretch(later, 0, 0)), found)
+    larger(later.map(|later| time_range(later, 0, 0)), found)
 }
 
 /// Returns the part from a point of the run and of the replay to a later one.
-fn stretch(later: (usize, i64, i64), start_ns: i64, replayed_ns: i64) -> Deviation {
+fn time_range(later: (usize, i64, i64), start_ns: i64, replayed_ns: i64) -> Deviation {
     let (row, end_ns, replayed_end_ns) = later;
     let measured_ns = end_ns.saturating_sub(start_ns);
     let missing_ns = measured_ns.saturating_sub(replayed_end_ns.saturating_sub(replayed_ns));

@@ -2,16 +2,16 @@
 //!
 //! The file format is described in its reader, `read::saved`.
 
-use std::io::{self, Write};
-
-use crc32fast::Hasher;
+use std::io;
+use std::io::Write;
 
 use crate::ids::{InColumn, NO_INTEGER};
-use crate::read::saved::document_of;
-use crate::read::saved::layout::{
+use crate::read::saved::archive::{
     DOCUMENT, LANES, MAX_DOCUMENT_BYTES, Member, SOURCES, array_header, directory, member_of,
 };
+use crate::read::saved::document_of;
 use crate::tables::{Column, FlowTable, LaneTable, Tables};
+use crc32fast::Hasher;
 
 /// Writes the tables of a trace to a separate file, which [`read_path`](crate::read::read_path) can
 /// read.

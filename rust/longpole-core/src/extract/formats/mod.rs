@@ -4,44 +4,37 @@
 //! reader that sees such lines. To add a format, add a file and an entry of [`FORMATS`].
 
 mod aitemplate;
-mod ck_profiler;
-mod cublaslt;
-mod cutlass_csv;
-mod cutlass_text;
+mod autotuning;
+mod blas;
+mod cutlass;
 mod google_benchmark;
-mod google_benchmark_csv;
-mod hipblaslt;
-mod inductor;
 mod nccl;
 mod ncu;
 mod nvbench;
-mod rocblas;
 mod rocprof;
 mod serving;
-mod serving_latency;
-mod triton;
 
 use super::format::Format;
 
 /// All formats, in the order in which they are listed to users.
 pub const FORMATS: &[Format] = &[
     aitemplate::FORMAT,
-    cutlass_text::FORMAT,
-    cutlass_csv::FORMAT,
-    hipblaslt::FORMAT,
-    rocblas::FORMAT,
-    ck_profiler::FORMAT,
-    cublaslt::FORMAT,
+    cutlass::TEXT_FORMAT,
+    cutlass::CSV_FORMAT,
+    blas::HIPBLASLT,
+    blas::ROCBLAS,
+    blas::CK_PROFILER,
+    blas::CUBLASLT,
     ncu::FORMAT,
     nvbench::FORMAT,
     rocprof::FORMAT,
     nccl::FORMAT,
-    inductor::FORMAT,
-    triton::FORMAT,
+    autotuning::INDUCTOR,
+    autotuning::TRITON,
     serving::FORMAT,
-    serving_latency::FORMAT,
+    serving::LATENCY_FORMAT,
     google_benchmark::FORMAT,
-    google_benchmark_csv::FORMAT,
+    google_benchmark::CSV_FORMAT,
 ];
 
 /// Returns the format of this name.

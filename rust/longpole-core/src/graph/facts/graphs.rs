@@ -11,8 +11,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-use super::purposes::Purposes;
-use super::templates::{self, Template};
+use super::launches::Purposes;
+use super::templates;
+use super::templates::Template;
 use crate::graph::model::{Streams, limits};
 use crate::ids::{Order, RowMap, RowSet};
 use crate::tables::Tables;
@@ -32,14 +33,14 @@ pub(in crate::graph) struct Graphs {
     /// Launches of graphs that use several streams.
     pub(in crate::graph) over_streams: Vec<Order>,
     /// For activities that follow nodes missing from the trace, what is known about those nodes.
-    pub(in crate::graph) behind_lost: RowMap<Order, BehindLost>,
+    pub(in crate::graph) after_missing: RowMap<Order, AfterMissing>,
     /// Number of missing nodes: nodes that other launches of the same graph have.
-    pub(in crate::graph) n_lost_nodes: u64,
+    pub(in crate::graph) n_missing_nodes: u64,
 }
 
 /// What is known about a start that waited for missing nodes.
 #[derive(Default)]
-pub(in crate::graph) struct BehindLost {
+pub(in crate::graph) struct AfterMissing {
     /// The activities that the missing nodes followed.
     pub(in crate::graph) sources: BTreeSet<Order>,
     /// An activity that starts this long after all its known predecessors waited for the missing
@@ -75,13 +76,14 @@ pub(super) fn of_trace(streams: &Streams<'_>, purposes: &Purposes, tables: &Tabl
 fn learn(template: &Template, streams: &Streams<'_>, graphs: &mut Graphs) {
     let replays: Vec<_> =
         template.replays.iter().map(|replay| Replay::of(replay, template, streams)).collect();
-    let late_ns = usual_lag_ns(&replays).saturating_mul(2).max(limits::LATE_REPLAY_NS);
+    let late_ns = usual_latency_ns(&replays).saturating_mul(2).max(limits::LATE_REPLAY_NS);
     let nodes = 0..template.n_nodes;
     let found: Vec<_> = nodes.map(|node| late_starts(node, &replays, late_ns, streams)).collect();
     let usual_ns = usual_wait_ns(&found);
     let quickest_ns = quickest_wait_ns(&found, usual_ns);
-    let lags_ns = usual_ns / 2..=usual_ns.saturating_mul(3).min(limits::WAIT_RELEASE_NS);
-    let within = |late: Vec<LateStart>| late.into_iter().map(|it| it.within(&lags_ns)).collect();
+    let latencies_ns = usual_ns / 2..=usual_ns.saturating_mul(3).min(limits::WAIT_RELEASE_NS);
+    let within =
+        |late: Vec<LateStart>| late.into_iter().map(|it| it.within(&latencies_ns)).collect();
     let late: Vec<Vec<LateStart>> = found.into_iter().map(within).collect();
     let producers_of = if replays.len() < limits::LEAST_REPLAYS {
         guess_waits(&late, &replays, quickest_ns, graphs);
@@ -94,7 +96,7 @@ fn learn(template: &Template, streams: &Streams<'_>, graphs: &mut Graphs) {
     let before = |node: usize| producers_of[node].iter().copied().chain(template.before[node]);
     let preceding: Vec<Vec<usize>> = (0..template.n_nodes).map(|it| before(it).collect()).collect();
     for replay in &template.replays {
-        add_lost(&replay.nodes, replay.call, &preceding, late_ns, streams, graphs);
+        add_missing(&replay.nodes, replay.call, &preceding, late_ns, streams, graphs);
     }
 }
 
@@ -132,7 +134,7 @@ fn add_waits(producers_of: &[Vec<usize>], replays: &[Replay<'_>], graphs: &mut G
 
 /// Records what follows the nodes missing from one launch: the nodes that wait for them, and the
 /// next activity on the stream of the graph, which waits for all of them.
-fn add_lost(
+fn add_missing(
     nodes: &[Option<Order>],
     call: Order,
     preceding: &[Vec<usize>],
@@ -148,33 +150,33 @@ fn add_lost(
         for &other in &preceding[node] {
             is_followed[other] = true;
         }
-        let lost = || preceding[node].iter().copied().filter(|&it| nodes[it].is_none());
-        if let Some(work) = work.filter(|_| lost().next().is_some()) {
-            let sources = known_before(lost(), nodes, preceding);
-            graphs.behind_lost.insert(work, BehindLost { sources, late_ns });
+        let missing = || preceding[node].iter().copied().filter(|&it| nodes[it].is_none());
+        if let Some(work) = work.filter(|_| missing().next().is_some()) {
+            let sources = known_before(missing(), nodes, preceding);
+            graphs.after_missing.insert(work, AfterMissing { sources, late_ns });
         }
     }
-    graphs.n_lost_nodes += nodes.iter().filter(|node| node.is_none()).count() as u64;
+    graphs.n_missing_nodes += nodes.iter().filter(|node| node.is_none()).count() as u64;
     let ends = (0..nodes.len()).filter(|&node| !is_followed[node] && nodes[node].is_none());
     let sources = known_before(ends, nodes, preceding);
     let home = streams.stream_of(streams.launched_by(call)[0]);
     let next = streams.all[home].submitted_after(streams.timeline.start_ns(call)).next();
     if let Some(next) = next.filter(|_| !sources.is_empty()) {
-        let late_ns = limits::LATE_AFTER_LOST_NS;
-        graphs.behind_lost.entry(next).or_insert(BehindLost { sources, late_ns });
+        let late_ns = limits::LATE_AFTER_MISSING_NS;
+        graphs.after_missing.entry(next).or_insert(AfterMissing { sources, late_ns });
     }
 }
 
 /// Returns the recorded nodes that the missing ones followed, directly or through other missing
 /// nodes.
 fn known_before(
-    lost: impl Iterator<Item = usize>,
+    missing: impl Iterator<Item = usize>,
     nodes: &[Option<Order>],
     preceding: &[Vec<usize>],
 ) -> BTreeSet<Order> {
     let mut found = BTreeSet::new();
     let mut seen = BTreeSet::new();
-    let mut open: Vec<_> = lost.collect();
+    let mut open: Vec<_> = missing.collect();
     while let Some(node) = open.pop() {
         for &before in &preceding[node] {
             match nodes[before] {
@@ -195,7 +197,7 @@ struct Replay<'a> {
     /// For each node, when its stream and its call were ready; `None` if unknown.
     ready_ns: Vec<Option<i64>>,
     /// For each node, the time from then to its start.
-    lags_ns: Vec<Option<i64>>,
+    latencies_ns: Vec<Option<i64>>,
     /// The nodes, sorted by end.
     by_end: Vec<(i64, usize)>,
 }
@@ -220,8 +222,8 @@ impl<'a> Replay<'a> {
         let started_after = |(work, ready_ns): (&Option<Order>, &Option<i64>)| {
             Some(timeline.start_ns((*work)?) - (*ready_ns)?)
         };
-        let lags_ns = nodes.iter().zip(&ready_ns).map(started_after).collect();
-        Self { nodes, ready_ns, lags_ns, by_end }
+        let latencies_ns = nodes.iter().zip(&ready_ns).map(started_after).collect();
+        Self { nodes, ready_ns, latencies_ns, by_end }
     }
 
     /// Returns the nodes that ended after `node` was ready and at most `WAIT_RELEASE_NS` before it
@@ -254,11 +256,11 @@ impl<'a> Replay<'a> {
 }
 
 /// Returns a low percentile of the start latencies: the latency of a start that waits for nothing.
-fn usual_lag_ns(replays: &[Replay<'_>]) -> i64 {
-    let lags = replays.iter().flat_map(|replay| replay.lags_ns.iter().copied().flatten());
-    let mut lags: Vec<_> = lags.collect();
-    let Some(last) = lags.len().checked_sub(1) else { return 0 };
-    *lags.select_nth_unstable(last * limits::TYPICAL_PERCENT / 100).1
+fn usual_latency_ns(replays: &[Replay<'_>]) -> i64 {
+    let latencies = replays.iter().flat_map(|replay| replay.latencies_ns.iter().copied().flatten());
+    let mut latencies: Vec<_> = latencies.collect();
+    let Some(last) = latencies.len().checked_sub(1) else { return 0 };
+    *latencies.select_nth_unstable(last * limits::TYPICAL_PERCENT / 100).1
 }
 
 /// A late start and its candidates: the nodes that it may have waited for, each with the time from
@@ -270,8 +272,8 @@ struct LateStart {
 
 impl LateStart {
     /// Keeps the candidates whose time before the start is typical for a wait.
-    fn within(mut self, lags_ns: &RangeInclusive<i64>) -> Self {
-        self.candidates.retain(|(_, lag_ns)| lags_ns.contains(lag_ns));
+    fn within(mut self, latencies_ns: &RangeInclusive<i64>) -> Self {
+        self.candidates.retain(|(_, latency_ns)| latencies_ns.contains(latency_ns));
         self
     }
 
@@ -279,7 +281,8 @@ impl LateStart {
     /// the end.
     fn likeliest_first(&self, quickest_ns: i64) -> impl Iterator<Item = usize> + '_ {
         let of = move |too_soon: bool| {
-            let is_so = move |&&(_, lag_ns): &&(usize, i64)| (lag_ns < quickest_ns) == too_soon;
+            let is_so =
+                move |&&(_, latency_ns): &&(usize, i64)| (latency_ns < quickest_ns) == too_soon;
             self.candidates.iter().filter(is_so).map(|&(node, _)| node)
         };
         of(false).chain(of(true))
@@ -299,7 +302,8 @@ fn late_starts(
     let may_be = |other: usize| {
         stream(other) != own && replays.iter().all(|it| it.ends_before(other, node, streams))
     };
-    let is_late = |it: &Replay<'_>| it.lags_ns[node].is_some_and(|lag_ns| lag_ns > late_ns);
+    let is_late =
+        |it: &Replay<'_>| it.latencies_ns[node].is_some_and(|latency_ns| latency_ns > late_ns);
     let late = replays.iter().enumerate().filter(|(_, it)| is_late(it));
     late.map(|(number, replay)| {
         let ended = replay.ended_before(node, streams);
@@ -311,23 +315,23 @@ fn late_starts(
 /// Returns the usual latency of a wait between nodes of this graph: the median over late starts,
 /// each measured from its last candidate.
 fn usual_wait_ns(found: &[Vec<LateStart>]) -> i64 {
-    let last = |start: &LateStart| start.candidates.first().map(|&(_, lag_ns)| lag_ns);
-    let mut lags_ns: Vec<_> = found.iter().flatten().filter_map(last).collect();
-    lags_ns.sort_unstable();
-    lags_ns.get(lags_ns.len() / 2).copied().unwrap_or(0)
+    let last = |start: &LateStart| start.candidates.first().map(|&(_, latency_ns)| latency_ns);
+    let mut latencies_ns: Vec<_> = found.iter().flatten().filter_map(last).collect();
+    latencies_ns.sort_unstable();
+    latencies_ns.get(latencies_ns.len() / 2).copied().unwrap_or(0)
 }
 
 /// Returns the smallest latency of a wait between nodes of this graph: the shortest among late
 /// starts with only one candidate if there are several, otherwise half the usual latency.
 fn quickest_wait_ns(found: &[Vec<LateStart>], usual_ns: i64) -> i64 {
     let only = |start: &LateStart| match start.candidates[..] {
-        [(_, lag_ns)] => Some(lag_ns),
+        [(_, latency_ns)] => Some(latency_ns),
         _ => None,
     };
     let half_ns = usual_ns / 2;
-    let lags_ns = || found.iter().flatten().filter_map(only).filter(|&ns| ns >= half_ns);
-    let are_enough = lags_ns().count() >= limits::LEAST_REPLAYS;
-    let quickest_ns = lags_ns().min().filter(|_| are_enough);
+    let latencies_ns = || found.iter().flatten().filter_map(only).filter(|&ns| ns >= half_ns);
+    let are_enough = latencies_ns().count() >= limits::LEAST_REPLAYS;
+    let quickest_ns = latencies_ns().min().filter(|_| are_enough);
     // The minimum of a small sample overestimates the true minimum.
     quickest_ns.map_or(half_ns, |ns| ns - ns / 10)
 }

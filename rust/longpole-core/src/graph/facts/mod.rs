@@ -3,36 +3,27 @@
 //! Each rule is a function of these facts: rules do not call each other, and each can be read
 //! alone. Facts that only one rule needs are computed in the file of that rule.
 
-mod asked;
-mod delays;
 mod graphs;
-mod launching;
-mod lost_launches;
+mod launches;
 mod marks;
-mod paired;
-mod purposes;
-mod recent;
-mod recorded_syncs;
 mod serial;
 mod templates;
+mod waits;
+
+pub(super) use marks::{Mark, Marks, Recent};
+pub(super) use waits::{Asked, RecordedSyncs};
 
 use std::cell::OnceCell;
 
-pub(super) use asked::Asked;
-use delays::Delays;
-use graphs::Graphs;
-use lost_launches::LostLaunches;
-pub(super) use marks::{Mark, Marks};
-pub(super) use recent::Recent;
-pub(super) use recorded_syncs::RecordedSyncs;
-
 use super::model::{Edge, Evidence, Kind, Nodes, Role, Streams, ThreadNodes, Timeline};
 use crate::ids::{NodeId, Order, RowMap};
-use crate::link::{self, AutogradPair, Launches, SyncRecord};
+use crate::link;
+use crate::link::{AutogradPair, Launches, SyncRecord};
 use crate::tables::Tables;
 use crate::vocabulary::ApiRole;
-use purposes::Purposes;
-use serial::Serial;
+use graphs::Graphs;
+use launches::{MissingActivities, Purposes};
+use serial::{Delays, Serial};
 
 /// The facts of one trace.
 pub(super) struct Facts<'a> {
@@ -63,7 +54,7 @@ pub(super) struct Facts<'a> {
     /// Graph launches that return when their activities have ended.
     pub(super) holders: Vec<Order>,
     /// Launches whose activity is missing from the trace.
-    pub(super) lost_launches: LostLaunches,
+    pub(super) missing_activities: MissingActivities,
     /// Whether the trace contains calls that make a stream wait.
     pub(super) has_wait_calls: bool,
     /// For each device, the threads that launch to it.
@@ -85,10 +76,10 @@ impl<'a> Facts<'a> {
         is_loader: &'a [bool],
     ) -> Self {
         let streams = Streams::of(timeline, tables);
-        let purposes = Purposes::of(tables);
+        let purposes = launches::Purposes::of(tables);
         let records = link::sync_records(tables, launches);
         let is_main = link::main_threads(tables);
-        let delays = Delays::of(&streams);
+        let delays = serial::Delays::of(&streams);
         let has_wait_calls =
             timeline.orders().any(|it| purposes.purpose(it, timeline) == ApiRole::StreamWait);
         Self {
@@ -98,14 +89,14 @@ impl<'a> Facts<'a> {
             is_loader,
             autograd: link::autograd_pairs(tables, &is_main),
             is_main,
-            asked: asked::of_works(&streams, &purposes, &records, &tables.lanes, has_wait_calls),
+            asked: waits::of_works(&streams, &purposes, &records, &tables.lanes, has_wait_calls),
             marks: Marks::of(&streams, &purposes),
-            paired: paired::of_works(&streams, &purposes, has_wait_calls),
+            paired: marks::of_works(&streams, &purposes, has_wait_calls),
             graphs: graphs::of_trace(&streams, &purposes, tables),
             holders: launches.holders().iter().filter_map(|&it| timeline.order(it)).collect(),
-            lost_launches: LostLaunches::of(&streams, &purposes, tables),
-            recorded: recorded_syncs::of_calls(&records, &streams, &purposes, tables),
-            launching_threads: launching::threads_of_devices(&streams),
+            missing_activities: launches::MissingActivities::of(&streams, &purposes, tables),
+            recorded: waits::of_calls(&records, &streams, &purposes, tables),
+            launching_threads: launches::threads_of_devices(&streams),
             serial: Serial::of(&streams, &delays),
             delays,
             streams,
@@ -150,8 +141,8 @@ impl<'a> Facts<'a> {
     /// of the process if its thread issued a wait call, otherwise none.
     pub(super) fn other_devices_to_wait_for(&self, work: Order) -> &[usize] {
         match self.asked[work.row()] {
-            Asked::No | Asked::ByOther => &[],
-            Asked::Before | Asked::JustNow => {
+            waits::Asked::No | waits::Asked::ByOther => &[],
+            waits::Asked::Before | waits::Asked::JustNow => {
                 self.streams.siblings_of(self.streams.device_of(work))
             }
         }

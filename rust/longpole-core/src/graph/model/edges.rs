@@ -96,8 +96,8 @@ impl Edge {
     }
 
     /// Returns how much of the minimum latency has passed at a time.
-    pub fn passed_ns(&self, lag_ns: i64, at_ns: i64, nodes: &Nodes) -> i64 {
-        at_ns.saturating_sub(nodes.time_ns(self.source)).min(lag_ns).max(0)
+    pub fn passed_ns(&self, latency_ns: i64, at_ns: i64, nodes: &Nodes) -> i64 {
+        at_ns.saturating_sub(nodes.time_ns(self.source)).min(latency_ns).max(0)
     }
 
     /// Returns when the edge finished, for the given node times.

@@ -3,14 +3,15 @@
 //! Edges that lead back in time, and edges that close a cycle within one instant, are removed and
 //! kept separately. In the remaining graph, the node order is topological.
 
-use super::clocks::{ClockShift, ClockSlack};
 use super::edges::{Edge, Edges};
 use super::kinds::Role;
-use super::nodes::Nodes;
-use super::thread_nodes::ThreadNodes;
-use super::timeline::Timeline;
-use super::{instants, latencies, limits};
+use super::limits::{TYPICAL_PERCENT, UNDISTURBED_NS};
+use super::nodes::{Nodes, ThreadNodes};
+use super::timeline::{ClockShift, ClockSlack, Timeline};
+use super::{instants, limits, nodes};
 use crate::ids::{EventId, NodeId, Order};
+use crate::names::Names;
+use crate::tables::Tables;
 
 /// The dependency graph of a trace. See [`build`](crate::graph::build).
 #[derive(Debug, Clone, Default)]
@@ -22,7 +23,7 @@ pub struct Graph {
     /// The nodes of each thread.
     pub(crate) thread_nodes: ThreadNodes,
     /// Launch calls whose activity is missing from the trace, in order.
-    pub(crate) lost_launches: Vec<Order>,
+    pub(crate) missing_activities: Vec<Order>,
     /// The edges into each node, the binding one first.
     pub edges: Edges,
     /// Edges that would lead back in time, removed from the graph.
@@ -81,9 +82,9 @@ counts! {
     /// Kernels of a multi-device collective that waited for another kernel of it.
     joint_collectives,
     /// Launches whose activity is missing from the trace.
-    lost_launches,
+    missing_activities,
     /// Graph nodes that are missing from a launch, although other launches of the graph have them.
-    lost_nodes,
+    missing_nodes,
     /// Calls that waited for something missing from the trace.
     unrecorded_waits,
     /// Gaps of threads that waited for a queue filled by another thread.
@@ -91,7 +92,7 @@ counts! {
     /// Runs of queries that polled for GPU activities.
     polling_loops,
     /// Pageable copies whose call is missing and that a thread waited for.
-    lost_copy_calls,
+    missing_copy_calls,
     /// Threads whose first event follows the main thread.
     thread_starts,
     /// Graph launches.
@@ -109,7 +110,7 @@ impl Graph {
     ) -> Self {
         let timeline = Timeline::of_spans(spans);
         let nodes = Nodes::of(&timeline);
-        let thread_nodes = ThreadNodes::of(&timeline, &nodes);
+        let thread_nodes = nodes::ThreadNodes::of(&timeline, &nodes);
         let edges = edges(&timeline, &nodes);
         Self::of((timeline, nodes, thread_nodes), edges, Counts::default())
     }
@@ -132,7 +133,7 @@ impl Graph {
             graph.reorder(&order, &mut edges);
         }
         graph.edges = Edges::of(edges, &graph.nodes);
-        graph.typical_ns = latencies::typical_ns(&graph.edges, &graph.nodes);
+        graph.typical_ns = typical_ns(&graph.edges, &graph.nodes);
         graph.count_skew();
         graph
     }
@@ -143,7 +144,7 @@ impl Graph {
             place[node.row()] = NodeId::from_row(row);
         }
         self.nodes = self.nodes.reordered(order);
-        self.thread_nodes = ThreadNodes::of(&self.timeline, &self.nodes);
+        self.thread_nodes = nodes::ThreadNodes::of(&self.timeline, &self.nodes);
         for edge in edges.iter_mut().chain(&mut self.violations).chain(&mut self.cut) {
             edge.source = place[edge.source.row()];
             edge.target = place[edge.target.row()];
@@ -200,5 +201,95 @@ impl Graph {
     /// Returns the start node of an event, if it is in the graph.
     pub fn start_of(&self, event: EventId) -> Option<NodeId> {
         self.timeline.order(event).map(|order| self.nodes.start(order))
+    }
+}
+
+// The typical latency of the edges of each role.
+
+/// Returns the low percentile of the binding edges of each role, or 0 if none ever bound. If
+/// something else finished shortly before, its latency may be part of the gap, which makes the gap
+/// longer. For roles that only bind this way, the shortest gap of any edge counts.
+pub(super) fn typical_ns(edges: &Edges, nodes: &Nodes) -> Vec<i64> {
+    let times_ns = nodes.times_ns();
+    let mut least_ns = vec![i64::MAX; Role::ALL.len()];
+    let mut has_bound = vec![false; Role::ALL.len()];
+    let mut alone_ns = vec![Vec::new(); Role::ALL.len()];
+    for node in nodes.ids() {
+        let edges = &edges.as_slice()[edges.range(node)];
+        for edge in edges {
+            let least_ns = &mut least_ns[edge.role as usize];
+            *least_ns = (*least_ns).min(edge.gap_ns(nodes));
+        }
+        let Some(binding) = edges.first().filter(|edge| !edge.role.is_self_time()) else {
+            continue;
+        };
+        has_bound[binding.role as usize] = true;
+        let after_ns = |next: &Edge| binding.finished_ns(times_ns) - next.finished_ns(times_ns);
+        if edges.get(1).is_none_or(|next| after_ns(next) >= UNDISTURBED_NS) {
+            alone_ns[binding.role as usize].push(binding.gap_ns(nodes));
+        }
+    }
+    let least = |role: usize| if has_bound[role] { least_ns[role] } else { 0 };
+    let typical = |(role, alone)| low_percentile(alone).unwrap_or_else(|| least(role));
+    alone_ns.into_iter().enumerate().map(typical).collect()
+}
+
+fn low_percentile(mut gaps_ns: Vec<i64>) -> Option<i64> {
+    let place = gaps_ns.len().checked_sub(1)? * TYPICAL_PERCENT / 100;
+    Some(*gaps_ns.select_nth_unstable(place).1)
+}
+
+// Moves the events of a graph to other times and keeps its edges.
+
+impl Graph {
+    /// Returns the graph of the same events at the times in `tables`. Edges keep their roles; of
+    /// those into a node, the one that finishes last at the new times binds.
+    ///
+    /// `tables` are the tables of this graph with other times. The timestamp shifts of devices stay
+    /// the same.
+    #[must_use]
+    pub fn retimed(self, tables: &Tables) -> Self {
+        let Self { timeline: before, nodes: nodes_before, edges, counts, .. } = self;
+        drop(self.thread_nodes); // a second graph needs memory
+        let (timeline, order_of) = before.retimed(tables);
+        drop(before);
+        let nodes = Nodes::of(&timeline);
+        let node_of = |node: NodeId| {
+            let order = order_of[nodes_before.event(node).row()];
+            if nodes_before.is_end(node) { nodes.end(order) } else { nodes.start(order) }
+        };
+        let renumber = |edges: &mut [Edge]| {
+            for edge in edges {
+                *edge = edge.renumbered(&node_of, &|order: Order| order_of[order.row()]);
+            }
+        };
+        let (mut edges, mut violations, mut cut) = (edges.into_rows(), self.violations, self.cut);
+        renumber(&mut edges);
+        renumber(&mut violations);
+        renumber(&mut cut);
+        let mut missing_activities: Vec<_> =
+            self.missing_activities.iter().map(|order| order_of[order.row()]).collect();
+        missing_activities.sort_unstable();
+        drop((nodes_before, order_of));
+        let thread_nodes = ThreadNodes::of(&timeline, &nodes);
+        let graph = Self::of((timeline, nodes, thread_nodes), edges, counts);
+        Self {
+            missing_activities,
+            violations,
+            cut,
+            counts,
+            clock_shifts: self.clock_shifts,
+            clock_slacks: self.clock_slacks,
+            ..graph
+        }
+    }
+
+    /// Returns the start and end of a trace event at new node times, as the clocks of the trace
+    /// would have recorded them; `None` for events outside the graph.
+    pub(crate) fn stamps_ns(&self, event: EventId, times_ns: &[i64]) -> Option<(i64, i64)> {
+        let order = self.timeline.order(event)?;
+        let shift_ns = self.timeline.clock_shift_ns(order);
+        let stamp_ns = |node: NodeId| times_ns[node.row()] - shift_ns;
+        Some((stamp_ns(self.nodes.start(order)), stamp_ns(self.nodes.end(order))))
     }
 }

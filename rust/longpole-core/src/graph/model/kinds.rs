@@ -75,7 +75,7 @@ named! {
         /// A call launched the activity, which began before the call returned.
         LaunchInside "launch_inside",
         /// A missing node of a graph ran until then.
-        LostNode "lost_node",
+        MissingNode "missing_node",
         /// The trace shows no reason.
         NoReason "no_reason",
         /// Started while its stream predecessor was still running (e.g. programmatic dependent
@@ -159,7 +159,7 @@ impl Role {
     pub fn is_inside(self) -> bool {
         matches!(
             self,
-            Self::OverlapInside | Self::DeviceOccupied | Self::SyncInside | Self::LostNode
+            Self::OverlapInside | Self::DeviceOccupied | Self::SyncInside | Self::MissingNode
         )
     }
 
@@ -171,7 +171,7 @@ impl Role {
             Self::EventWait
             | Self::JointCollective
             | Self::DeviceOccupied
-            | Self::LostNode
+            | Self::MissingNode
             | Self::Sync
             | Self::SyncInside
             | Self::Staging

@@ -156,15 +156,15 @@ pub const UNRECORDED_WAIT_NS: i64 = 50 * US;
 
 /// Like [`UNRECORDED_WAIT_NS`], if the activity of the thread's latest launch is missing, or the
 /// copy of a copy call.
-pub const LOST_WAIT_NS: i64 = 20 * US;
+pub const MISSING_WAIT_NS: i64 = 20 * US;
 
 /// A start this late after its stream predecessor waited for something missing, if its thread made
 /// a launch without an activity in between, or if the start has no launcher itself.
-pub const LATE_AFTER_LOST_NS: i64 = 5 * US;
+pub const LATE_AFTER_MISSING_NS: i64 = 5 * US;
 
-/// Like [`LATE_AFTER_LOST_NS`], measured from the launch of the activity: 8 us were observed at
+/// Like [`LATE_AFTER_MISSING_NS`], measured from the launch of the activity: 8 us were observed at
 /// most.
-pub const LATE_LAUNCH_AFTER_LOST_NS: i64 = 8 * US;
+pub const LATE_LAUNCH_AFTER_MISSING_NS: i64 = 8 * US;
 
 /// Minimum number of launches of a graph needed to learn its dependencies.
 pub const LEAST_REPLAYS: usize = 3;

@@ -2,7 +2,7 @@
 
 use super::edges::Edges;
 use super::graph::Graph;
-use super::thread_nodes::ThreadNodes;
+use super::nodes::ThreadNodes;
 use crate::ids::{EventId, NodeId, Order};
 
 impl Graph {
@@ -46,9 +46,9 @@ impl Graph {
         let new_order = |order: Order| Order::from_row(order_of[order.row()] as usize);
         let new_node = |node: NodeId| NodeId::from_row(node_of[node.row()] as usize);
         let edges = edges.iter().map(|edge| edge.renumbered(&new_node, &new_order)).collect();
-        let lost = self.lost_launches.iter().filter(|order| is_in[order.row()]);
+        let missing = self.missing_activities.iter().filter(|order| is_in[order.row()]);
         Self {
-            lost_launches: lost.map(|&order| new_order(order)).collect(),
+            missing_activities: missing.map(|&order| new_order(order)).collect(),
             thread_nodes: ThreadNodes::of(&timeline, &nodes),
             edges: Edges::of(edges, &nodes),
             timeline,

@@ -19,8 +19,8 @@ pub(super) fn waits(work: Order, facts: &Facts<'_>) -> impl Iterator<Item = Edge
 
 /// Returns the edge of a start that follows missing nodes, for starts that are later than all
 /// recorded dependencies explain: they began when the missing nodes ended.
-pub(super) fn behind_lost(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
-    let behind = facts.graphs.behind_lost.get(&work)?;
+pub(super) fn after_missing(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Option<Edge> {
+    let behind = facts.graphs.after_missing.get(&work)?;
     let timeline = facts.timeline;
     if timeline.start_ns(work) - ready_ns <= behind.late_ns {
         return None;
@@ -32,7 +32,7 @@ pub(super) fn behind_lost(work: Order, ready_ns: i64, facts: &Facts<'_>) -> Opti
     let ends = last.map(|source| facts.nodes.end(source)).into_iter().chain(called);
     let source = ends.filter(|&it| facts.nodes.time_ns(it) <= timeline.start_ns(work)).max()?;
     let nodes = (source, facts.nodes.start(work));
-    Some(Edge::new(nodes, (Kind::Unrecorded, Role::LostNode), Some(work), Evidence::None))
+    Some(Edge::new(nodes, (Kind::Unrecorded, Role::MissingNode), Some(work), Evidence::None))
 }
 
 /// Returns the edges that make a graph one operation of the stream of its first node: the next

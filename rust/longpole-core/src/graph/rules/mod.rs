@@ -1,50 +1,28 @@
-//! The rules: why each node could not happen earlier. One file a rule; `docs/path-rules.md`
-//! describes them.
+//! The rules: why each node could not happen earlier. `docs/path-rules.md` describes them.
 //!
-//! `threads` and `autograd` explain the nodes of threads, `starts` the starts of GPU activities,
-//! `calls` the ends of calls that waited. A rule reads the facts and returns edges. It does not see
-//! the edges of other rules, with two exceptions: `autograd` needs the gaps of a thread, and the
-//! rules after `starts` explain delays that order and launches leave open.
+//! `threads` explains the nodes of threads, `starts` and `stream_waits` the starts of activities,
+//! `calls` and `syncs` the ends of calls that waited. A rule reads the facts and returns edges. It
+//! does not see the edges of other rules, with two exceptions: autograd needs the gaps of a thread,
+//! and the rules after `starts` explain delays that order and launches leave open.
 
-mod autograd;
 mod calls;
-mod candidates;
 mod clocks;
-mod copies;
-mod device_syncs;
-mod ended_before;
-mod event_syncs;
-mod first_events;
-mod full_queue;
 mod graphs;
-mod implicit_waits;
 mod joint_collectives;
-mod latent_waits;
-mod launches;
-mod learned_waits;
-mod lost_copies;
-mod occupied;
-mod overlapped;
+mod missing_records;
 mod polling;
 mod queues;
-mod recorded_waits;
-mod released;
-mod returns;
-mod rivals;
 mod starts;
-mod stream_order;
-mod stream_syncs;
-mod task_queue;
+mod stream_waits;
+mod syncs;
 mod threads;
-mod unexplained;
-mod unlinked;
-mod unrecorded;
+
+pub(super) use clocks::{shifts as clock_shifts, slacks as clock_slacks};
 
 use super::facts::Facts;
 use super::model::{Counts, Edge, Kind};
 use crate::error::Result;
 use crate::progress::Progress;
-pub(super) use clocks::{shifts as clock_shifts, slacks as clock_slacks};
 
 /// Returns all edges of a trace, and counts of unresolved dependencies.
 pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Edge>, Counts)> {
@@ -52,25 +30,26 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
     let mut edges = Vec::with_capacity(facts.nodes.len() * 5 / 4);
     let crossing = threads::edges(facts, &mut edges, progress)?;
     let n_chains = edges.len();
-    let handovers = [autograd::edges(&edges, facts), task_queue::edges(facts)].concat();
+    let handovers =
+        [threads::autograd_edges(&edges, facts), threads::task_queue_edges(facts)].concat();
     let explained = handovers.iter().map(|edge| edge.target).collect();
     let queues = queues::edges(&edges, &explained, facts);
     let polls = polling::polls(facts);
     let polled = polling::apply(&polls, &mut edges, facts);
-    let lost_copies = lost_copies::edges(&edges, facts);
-    let found = (queues.len() as u64, polled.len() as u64, lost_copies.len() as u64);
-    let handovers = [handovers, queues, polled, lost_copies].concat();
+    let missing_copies = missing_records::edges(&edges, facts);
+    let found = (queues.len() as u64, polled.len() as u64, missing_copies.len() as u64);
+    let handovers = [handovers, queues, polled, missing_copies].concat();
     starts::edges(facts, &mut edges, progress)?;
-    unlinked::name_by_thread(&mut edges, n_chains, facts);
+    missing_records::name_by_thread(&mut edges, n_chains, facts);
     calls::edges(facts, &mut edges, progress)?;
-    copies::name_staging(&mut edges, n_chains, facts);
+    calls::name_staging(&mut edges, n_chains, facts);
     let joint = joint_collectives::edges(facts);
     let joint_collectives = joint.len() as u64;
     edges.extend(joint);
     edges.extend(handovers);
-    unrecorded::rename(&mut edges, facts);
+    missing_records::rename(&mut edges, facts);
     let unrecorded = edges.iter().filter(|edge| edge.kind == Kind::Unrecorded).count() as u64;
-    let first_events = first_events::edges(&edges, facts);
+    let first_events = threads::first_event_edges(&edges, facts);
     let n_first_events = first_events.len() as u64;
     edges.extend(first_events);
     let is_unlinked =
@@ -83,12 +62,12 @@ pub(super) fn edges(facts: &Facts<'_>, progress: Progress<'_>) -> Result<(Vec<Ed
         unknown_sync: facts.recorded.unknown,
         sync_without_call: facts.recorded.without_call,
         joint_collectives,
-        lost_launches: facts.lost_launches.len() as u64,
-        lost_nodes: facts.graphs.n_lost_nodes,
+        missing_activities: facts.missing_activities.len() as u64,
+        missing_nodes: facts.graphs.n_missing_nodes,
         unrecorded_waits: unrecorded,
         queue_waits: found.0,
         polling_loops: found.1,
-        lost_copy_calls: found.2,
+        missing_copy_calls: found.2,
         thread_starts: n_first_events,
         graph_launches: facts.graphs.n_launches,
         sibling_devices: facts.streams.n_siblings(),

@@ -4,7 +4,7 @@
 //! only if it is long and an activity ended between its last two queries, and the runs of a thread
 //! count only if this holds for half of its long runs.
 
-use super::returns;
+use super::syncs;
 use crate::graph::facts::{Facts, Mark};
 use crate::graph::model::{Edge, Evidence, Kind, Role, first_of_last, latest_to_end, limits};
 use crate::ids::{NodeId, Order, RowMap};
@@ -44,7 +44,7 @@ pub(super) fn apply(polls: &[Poll], chains: &mut [Edge], facts: &Facts<'_>) -> V
             *edge = Edge::new((source, edge.target), named, Some(call), Evidence::Order);
         }
     }
-    let wait = |poll: &Poll| returns::edge(poll.producer, poll.last, Evidence::Inferred, facts);
+    let wait = |poll: &Poll| syncs::edge(poll.producer, poll.last, Evidence::Inferred, facts);
     polls.iter().map(wait).collect()
 }
 

@@ -28,19 +28,20 @@ pub(super) fn edges(chains: &[Edge], explained: &RowSet<NodeId>, facts: &Facts<'
         let Some(ends) = ends.get(&process) else { continue };
         let long: Vec<_> = gaps.iter().copied().filter(|gap| is_long(gap, facts)).collect();
         let awaited = Waiter { thread, gaps: &long, ends, facts }.awaits();
-        found.extend(awaited.map(|(name, lags)| (thread, (process, name), lags)));
+        found.extend(awaited.map(|(name, latencies)| (thread, (process, name), latencies)));
     }
-    found.sort_by_key(|(thread, _, lags)| (*lags.end(), *thread));
+    found.sort_by_key(|(thread, _, latencies)| (*latencies.end(), *thread));
     let mut queues: BTreeMap<(StringId, StringId), Vec<Turn>> = BTreeMap::new();
     let mut fillers: HashSet<usize> = HashSet::new();
-    for (thread, (process, name), lags) in found {
+    for (thread, (process, name), latencies) in found {
         // A regular producer also seems to wait for its regular consumer.
-        if *lags.end() > limits::QUEUE_REACHES_NS[0] && fillers.contains(&thread) {
+        if *latencies.end() > limits::QUEUE_REACHES_NS[0] && fillers.contains(&thread) {
             continue;
         }
         let of_name = ends[&process].iter().filter(|end| facts.timeline.name(end.1) == Some(name));
         fillers.extend(of_name.map(|end| facts.timeline.lane(end.1)).filter(|&it| it != thread));
-        let turns = gaps[&thread].iter().map(|&gap| Turn { thread, gap, lags: lags.clone() });
+        let turns =
+            gaps[&thread].iter().map(|&gap| Turn { thread, gap, latencies: latencies.clone() });
         queues.entry((process, name)).or_default().extend(turns);
     }
     let serve = |((process, name), turns)| serve(turns, name, &ends[&process], facts);
@@ -51,14 +52,14 @@ pub(super) fn edges(chains: &[Edge], explained: &RowSet<NodeId>, facts: &Facts<'
 const MOST_STRETCHES: usize = 64;
 
 /// The range of times from the end of a producer to the end of a gap.
-type Lags = RangeInclusive<i64>;
+type Latencies = RangeInclusive<i64>;
 
 /// A gap of a thread that waits for a queue.
 #[derive(Clone)]
 struct Turn {
     thread: usize,
     gap: Edge,
-    lags: Lags,
+    latencies: Latencies,
 }
 
 /// Matches the ends of a name with the long gaps, which show how soon threads continue, and then
@@ -74,10 +75,12 @@ fn serve(
     turns.sort_by_key(|turn| (facts.nodes.time_ns(turn.gap.source), turn.gap.target));
     let long = turns.iter().filter(|turn| is_long(&turn.gap, facts));
     let served = served(long, &ends, facts);
-    let lags = || served.iter().map(|edge| edge.gap_ns(facts.nodes));
-    let (Some(least), Some(most)) = (lags().min(), lags().max()) else { return Vec::new() };
+    let latencies = || served.iter().map(|edge| edge.gap_ns(facts.nodes));
+    let (Some(least), Some(most)) = (latencies().min(), latencies().max()) else {
+        return Vec::new();
+    };
     for turn in &mut turns {
-        turn.lags = least..=most + most / 2; // a few take longer than the others
+        turn.latencies = least..=most + most / 2; // a few take longer than the others
     }
     self::served(turns.iter(), &ends, facts)
 }
@@ -98,7 +101,7 @@ fn served<'t>(
         waiting.retain(|turn| time_ns(turn.gap.target) >= end_ns);
         let is_woken = |turn: &&Turn| {
             turn.thread != facts.timeline.lane(event)
-                && turn.lags.contains(&(time_ns(turn.gap.target) - end_ns))
+                && turn.latencies.contains(&(time_ns(turn.gap.target) - end_ns))
         };
         if let Some(place) = waiting.iter().position(is_woken) {
             let gap = waiting.remove(place).gap;
@@ -171,8 +174,8 @@ type Hits = Vec<(usize, i64)>;
 impl Waiter<'_> {
     /// Returns the name whose ends the gaps wait for, and the time from that end to the end of the
     /// gap. Tried in turn: soon, always after a similar time, or at most the largest maximum.
-    fn awaits(&self) -> Option<(StringId, Lags)> {
-        let mut by_name = self.lags_by_name();
+    fn awaits(&self) -> Option<(StringId, Latencies)> {
+        let mut by_name = self.latencies_by_name();
         by_name.retain(|_, hits| self.is_common(n_gaps(hits.iter().copied())));
         let [near, farther, far] = limits::QUEUE_REACHES_NS.map(|reach_ns| {
             let by_name = &by_name;
@@ -180,20 +183,20 @@ impl Waiter<'_> {
         });
         near()
             .or_else(farther)
-            .or_else(|| self.best_name(&by_name, |hits| self.usual_lags(hits)))
+            .or_else(|| self.best_name(&by_name, |hits| self.usual_latencies(hits)))
             .or_else(far)
     }
 
     /// Of the latencies of a name, returns the narrow range that contains those of the most gaps.
-    fn usual_lags(&self, hits: &Hits) -> Option<Lags> {
-        let mut lags_ns: Vec<_> = hits.iter().map(|&(_, lag_ns)| lag_ns).collect();
-        lags_ns.sort_unstable();
-        lags_ns.dedup();
+    fn usual_latencies(&self, hits: &Hits) -> Option<Latencies> {
+        let mut latencies_ns: Vec<_> = hits.iter().map(|&(_, latency_ns)| latency_ns).collect();
+        latencies_ns.sort_unstable();
+        latencies_ns.dedup();
         let close =
             |least_ns: i64| least_ns..=least_ns + least_ns * limits::QUEUE_SPREAD_PERCENT / 100;
-        let n_served = |lags: &Lags| n_gaps(within(hits, lags));
-        let step = lags_ns.len().div_ceil(MOST_STRETCHES);
-        let usual = lags_ns.into_iter().step_by(step).map(close).max_by_key(n_served)?;
+        let n_served = |latencies: &Latencies| n_gaps(within(hits, latencies));
+        let step = latencies_ns.len().div_ceil(MOST_STRETCHES);
+        let usual = latencies_ns.into_iter().step_by(step).map(close).max_by_key(n_served)?;
         self.is_common(n_served(&usual)).then_some(usual)
     }
 
@@ -208,7 +211,7 @@ impl Waiter<'_> {
 
     /// Returns the events that ended in each gap shortly before its end, by name; gaps are in
     /// order.
-    fn lags_by_name(&self) -> BTreeMap<StringId, Hits> {
+    fn latencies_by_name(&self) -> BTreeMap<StringId, Hits> {
         let farthest_ns = limits::QUEUE_REACHES_NS[limits::QUEUE_REACHES_NS.len() - 1];
         let mut by_name: BTreeMap<StringId, Hits> = BTreeMap::new();
         for (place, gap) in self.gaps.iter().enumerate() {
@@ -234,20 +237,20 @@ impl Waiter<'_> {
     fn best_name(
         &self,
         by_name: &BTreeMap<StringId, Hits>,
-        lags_of: impl Fn(&Hits) -> Option<Lags>,
-    ) -> Option<(StringId, Lags)> {
+        latencies_of: impl Fn(&Hits) -> Option<Latencies>,
+    ) -> Option<(StringId, Latencies)> {
         let found = by_name.iter().filter_map(|(&name, hits)| {
-            let lags = lags_of(hits)?;
-            let n_hits = n_gaps(within(hits, &lags));
-            let lag_ns: i64 = within(hits, &lags).map(|(_, lag_ns)| lag_ns).sum();
-            Some((name, lags, n_hits, lag_ns / i64::try_from(n_hits.max(1)).unwrap_or(1)))
+            let latencies = latencies_of(hits)?;
+            let n_hits = n_gaps(within(hits, &latencies));
+            let latency_ns: i64 = within(hits, &latencies).map(|(_, latency_ns)| latency_ns).sum();
+            Some((name, latencies, n_hits, latency_ns / i64::try_from(n_hits.max(1)).unwrap_or(1)))
         });
-        let accepted = found.filter(|(name, lags, n_hits, _)| {
-            let hits = || within(&by_name[name], lags);
-            self.is_common(*n_hits) && self.is_no_chance(*name, *n_hits, lags, hits())
+        let accepted = found.filter(|(name, latencies, n_hits, _)| {
+            let hits = || within(&by_name[name], latencies);
+            self.is_common(*n_hits) && self.is_no_chance(*name, *n_hits, latencies, hits())
         });
-        let best = accepted.max_by_key(|&(_, _, n_hits, lag_ns)| (n_hits, Reverse(lag_ns)));
-        best.map(|(name, lags, _, _)| (name, lags))
+        let best = accepted.max_by_key(|&(_, _, n_hits, latency_ns)| (n_hits, Reverse(latency_ns)));
+        best.map(|(name, latencies, _, _)| (name, latencies))
     }
 
     /// Whether chance alone is unlikely to end this number of gaps this soon after an end of the
@@ -256,7 +259,7 @@ impl Waiter<'_> {
         &self,
         name: StringId,
         n_hits: usize,
-        lags: &Lags,
+        latencies: &Latencies,
         hits: impl Iterator<Item = (usize, i64)>,
     ) -> bool {
         let is_of_name = |&&(_, event): &&(i64, Order)| {
@@ -269,11 +272,11 @@ impl Waiter<'_> {
         let spans: Vec<_> = self.gaps.iter().map(|gap| self.span_ns(gap)).collect();
         let rate = rate_per_ns(&ends_ns, &spans, self.ends);
         let chance = |&(start_ns, end_ns): &(i64, i64)| {
-            let reach_ns = (end_ns - start_ns).min(*lags.end()) - lags.start();
+            let reach_ns = (end_ns - start_ns).min(*latencies.end()) - latencies.start();
             1.0 - (-rate * reach_ns.max(0) as f64).exp()
         };
         let mean = spans.iter().map(chance).sum::<f64>() / spans.len() as f64;
-        let trials = if *lags.start() == 0 { 1.0 } else { limits::QUEUE_STRETCHES };
+        let trials = if *latencies.start() == 0 { 1.0 } else { limits::QUEUE_STRETCHES };
         let found = trials * chance_of(n_hits, spans.len(), mean);
         found < limits::QUEUE_CHANCE
             || (found < limits::COUNTED_QUEUE_CHANCE && self.counts_alike(hits, &ends_ns))
@@ -291,18 +294,18 @@ impl Waiter<'_> {
         let turns_ns: Vec<_> =
             timeline.orders().filter(is_turn).map(|event| timeline.start_ns(event)).collect();
         let mut gaps_of: BTreeMap<usize, HashSet<usize>> = BTreeMap::new();
-        for (place, lag_ns) in hits {
+        for (place, latency_ns) in hits {
             let (_, until_ns) = self.span_ns(&self.gaps[place]);
             let n_turns = turns_ns.partition_point(|&turn_ns| turn_ns <= until_ns);
-            let n_ended = ends_ns.partition_point(|&it| it <= until_ns - lag_ns);
+            let n_ended = ends_ns.partition_point(|&it| it <= until_ns - latency_ns);
             gaps_of.entry(n_ended.wrapping_sub(n_turns)).or_default().insert(place);
         }
         gaps_of.values().any(|gaps| self.is_common(gaps.len()))
     }
 }
 
-fn within<'h>(hits: &'h Hits, lags: &'h Lags) -> impl Iterator<Item = (usize, i64)> + 'h {
-    hits.iter().copied().filter(|hit| lags.contains(&hit.1))
+fn within<'h>(hits: &'h Hits, latencies: &'h Latencies) -> impl Iterator<Item = (usize, i64)> + 'h {
+    hits.iter().copied().filter(|hit| latencies.contains(&hit.1))
 }
 
 /// Returns the number of gaps with a hit; hits are in the order of gaps.

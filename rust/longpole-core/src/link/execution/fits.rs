@@ -208,9 +208,9 @@ impl Search<'_> {
 
     /// Returns the events of a timestamp, if the first node can be one of them.
     fn pool_to_start_in(&self, stamp: usize) -> Option<Pool> {
-        let stretch = self.lane.stamps[stamp]..self.lane.stamps[stamp + 1];
+        let time_range = self.lane.stamps[stamp]..self.lane.stamps[stamp + 1];
         let first = self.thread.names.first().copied();
-        self.lane.names[stretch].contains(&first).then(|| self.lane.pool(stamp))
+        self.lane.names[time_range].contains(&first).then(|| self.lane.pool(stamp))
     }
 
     /// Matches all nodes within one timestamp, as often as possible.

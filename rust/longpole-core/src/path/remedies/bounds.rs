@@ -10,7 +10,7 @@ named! {
         /// A stream is busy for the rest of the time, regardless of what launched its activities.
         BusyStream "busy_stream",
         /// The missing activity of a recorded launch may have run during all of the gap.
-        LostWork "lost_work",
+        MissingActivities "missing_activities",
         /// Missing launches may have been made as late as their neighbours allow.
         LateLaunches "late_launches",
         /// Unexplained time may remain, or be removed together with what is changed.

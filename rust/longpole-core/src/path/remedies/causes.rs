@@ -67,7 +67,7 @@ impl<'c> Reach<'c> {
             (Effect::Scale(_) | Effect::Replace(_), Some(kind)) => Causes::of_kind(kind),
         };
         let mut reach = Self { change, causes: of_all(change), spans: Vec::new() };
-        if change.events.is_some() || change.stretches.is_some() {
+        if change.events.is_some() || change.time_ranges.is_some() {
             reach.find_spans(graph);
         }
         reach
@@ -76,7 +76,7 @@ impl<'c> Reach<'c> {
     /// Determines the kinds of the given events, and the times of those on threads.
     fn find_spans(&mut self, graph: &Graph) {
         let timeline = &graph.timeline;
-        let mut is_of_host = self.change.stretches.is_some();
+        let mut is_of_host = self.change.time_ranges.is_some();
         for &event in self.change.events.iter().flatten() {
             let Some(order) = timeline.order(event) else { continue };
             if timeline.kind(order).is_device_work() {
@@ -90,8 +90,8 @@ impl<'c> Reach<'c> {
                 is_of_host = true;
             }
         }
-        let stretches = self.change.stretches.iter().flatten();
-        self.spans.extend(stretches.map(|stretch| (stretch.start_ns, stretch.end_ns)));
+        let time_ranges = self.change.time_ranges.iter().flatten();
+        self.spans.extend(time_ranges.map(|time_range| (time_range.start_ns, time_range.end_ns)));
         self.spans.sort_unstable();
         if is_of_host && self.change.kind.is_none() && self.factor().is_some() {
             let waits = self.change.effect == Effect::RemoveWait;
@@ -107,7 +107,7 @@ impl<'c> Reach<'c> {
     /// Returns the causes that the change removes everywhere; empty if it is limited to some
     /// events.
     pub(super) fn causes_of_all(&self) -> Causes {
-        let is_of_all = self.change.events.is_none() && self.change.stretches.is_none();
+        let is_of_all = self.change.events.is_none() && self.change.time_ranges.is_none();
         if is_of_all { self.causes } else { Causes::default() }
     }
 

@@ -9,7 +9,7 @@ use super::pace::host_pace_ns;
 use crate::graph::{Edge, Graph, Kind, Role};
 use crate::ids::{EventId, NO_ROW, NodeId, Order, StringId, row_in_column};
 use crate::intervals::Spans;
-use crate::path::what_if::Stretch;
+use crate::path::what_if::TimeRange;
 use crate::path::windows::Scope;
 use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables, argument, argument_text};
@@ -45,7 +45,7 @@ pub struct OnThread {
     /// The event.
     pub event: EventId,
     /// Its time range and lane.
-    pub stretch: Stretch,
+    pub time_range: TimeRange,
     /// Index of the window in which it begins.
     pub window: usize,
 }
@@ -54,7 +54,7 @@ pub struct OnThread {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadGap {
     /// Its time range and lane.
-    pub stretch: Stretch,
+    pub time_range: TimeRange,
     /// Index of the window in which it begins.
     pub window: usize,
     /// How long all devices were idle meanwhile.
@@ -157,7 +157,7 @@ impl<'a> Facts<'a> {
         let timeline = &self.graph.timeline;
         OnThread {
             event: timeline.event(order),
-            stretch: Stretch {
+            time_range: TimeRange {
                 lane: timeline.lane(order),
                 start_ns: timeline.start_ns(order),
                 end_ns: timeline.end_ns(order),
@@ -220,10 +220,10 @@ impl<'a> Facts<'a> {
     }
 
     /// Returns the GPU activities launched in some time ranges.
-    pub fn launched_in(&self, stretches: &[Stretch]) -> Vec<Activity> {
+    pub fn launched_in(&self, time_ranges: &[TimeRange]) -> Vec<Activity> {
         let timeline = &self.graph.timeline;
         let mut found = Vec::new();
-        for order in self.starting_in(stretches).filter(|&it| timeline.kind(it).is_call()) {
+        for order in self.starting_in(time_ranges).filter(|&it| timeline.kind(it).is_call()) {
             found.extend(self.launched_by(order).filter_map(|work| self.activity(work)));
         }
         found
@@ -242,31 +242,32 @@ impl<'a> Facts<'a> {
     }
 
     /// Returns the events that begin in some time ranges, in order.
-    fn starting_in(&self, stretches: &[Stretch]) -> impl Iterator<Item = Order> {
+    fn starting_in(&self, time_ranges: &[TimeRange]) -> impl Iterator<Item = Order> {
         let nodes = &self.graph.nodes;
-        stretches
+        time_ranges
             .iter()
-            .flat_map(|stretch| self.nodes_in(stretch))
+            .flat_map(|time_range| self.nodes_in(time_range))
             .filter(|&&node| !nodes.is_end(node))
             .map(|&node| nodes.event(node))
     }
 
-    fn nodes_in(&self, stretch: &Stretch) -> &'a [NodeId] {
-        let (nodes, of_lane) = (&self.graph.nodes, self.graph.thread_nodes.of_lane(stretch.lane));
-        let first = of_lane.partition_point(|&it| nodes.time_ns(it) < stretch.start_ns);
-        let behind = of_lane.partition_point(|&it| nodes.time_ns(it) < stretch.end_ns);
+    fn nodes_in(&self, time_range: &TimeRange) -> &'a [NodeId] {
+        let (nodes, of_lane) =
+            (&self.graph.nodes, self.graph.thread_nodes.of_lane(time_range.lane));
+        let first = of_lane.partition_point(|&it| nodes.time_ns(it) < time_range.start_ns);
+        let behind = of_lane.partition_point(|&it| nodes.time_ns(it) < time_range.end_ns);
         of_lane.get(first..behind).unwrap_or_default()
     }
 
     /// Returns the events that begin in some time ranges, grouped by name, with their time in
     /// these ranges.
-    pub fn names_in(&self, stretches: &[Stretch]) -> Vec<Named> {
+    pub fn names_in(&self, time_ranges: &[TimeRange]) -> Vec<Named> {
         let timeline = &self.graph.timeline;
         let mut of_name: BTreeMap<(StringId, EventKind), Named> = BTreeMap::new();
         let mut open_until: BTreeMap<(StringId, EventKind), i64> = BTreeMap::new();
-        let starting = stretches.iter().flat_map(|stretch| {
-            let orders = self.starting_in(std::slice::from_ref(stretch));
-            orders.map(|order| (order, stretch.end_ns))
+        let starting = time_ranges.iter().flat_map(|time_range| {
+            let orders = self.starting_in(std::slice::from_ref(time_range));
+            orders.map(|order| (order, time_range.end_ns))
         });
         for (order, last_ns) in starting {
             let (Some(name), kind) = (timeline.name(order), timeline.kind(order)) else { continue };
@@ -297,7 +298,7 @@ impl<'a> Facts<'a> {
     /// call.
     pub fn thread_gaps(&self, least_ns: i64) -> Vec<ThreadGap> {
         let (graph, nodes) = (self.graph, &self.graph.nodes);
-        let mut open: BTreeMap<usize, (Stretch, Option<EventId>, bool)> = BTreeMap::new();
+        let mut open: BTreeMap<usize, (TimeRange, Option<EventId>, bool)> = BTreeMap::new();
         let mut gaps = Vec::new();
         let mut last: Vec<Option<EventId>> = Vec::new();
         for node in nodes.ids() {
@@ -313,16 +314,16 @@ impl<'a> Facts<'a> {
             let quiet = |edge: &&Edge| matches!(edge.kind, Kind::HostGap | Kind::DataLoading);
             if let Some(edge) = before.filter(quiet) {
                 let start_ns = nodes.time_ns(edge.source);
-                let fresh = (Stretch { lane, start_ns, end_ns: start_ns }, last[lane], false);
-                let (stretch, _, is_loading) = open.entry(lane).or_insert(fresh);
-                stretch.end_ns = nodes.time_ns(node);
+                let fresh = (TimeRange { lane, start_ns, end_ns: start_ns }, last[lane], false);
+                let (time_range, _, is_loading) = open.entry(lane).or_insert(fresh);
+                time_range.end_ns = nodes.time_ns(node);
                 *is_loading |= edge.kind == Kind::DataLoading;
             }
             if kind.is_call() || kind == EventKind::Operator {
                 let event = graph.timeline.event(order);
-                if let Some((stretch, before, is_loading)) = open.remove(&lane) {
-                    let found = (stretch, before, Some(event), is_loading);
-                    gaps.extend(self.gap(found).filter(|it| length_ns(&it.stretch) >= least_ns));
+                if let Some((time_range, before, is_loading)) = open.remove(&lane) {
+                    let found = (time_range, before, Some(event), is_loading);
+                    gaps.extend(self.gap(found).filter(|it| length_ns(&it.time_range) >= least_ns));
                 }
                 last[lane] = Some(event);
             }
@@ -332,17 +333,22 @@ impl<'a> Facts<'a> {
 
     fn gap(
         &self,
-        (stretch, before, after, is_loading): (Stretch, Option<EventId>, Option<EventId>, bool),
+        (time_range, before, after, is_loading): (
+            TimeRange,
+            Option<EventId>,
+            Option<EventId>,
+            bool,
+        ),
     ) -> Option<ThreadGap> {
-        let window = self.window_at(stretch.start_ns)?;
+        let window = self.window_at(time_range.start_ns)?;
         let busy = self.index.busy.get_or_init(|| {
             let timeline = &self.graph.timeline;
             let works = timeline.orders().filter(|&it| timeline.kind(it).is_device_work());
             Spans::union_of(works.map(|it| (timeline.start_ns(it), timeline.end_ns(it))))
         });
-        let busy_ns = busy.length_within_ns(stretch.start_ns, stretch.end_ns);
-        let idle_ns = length_ns(&stretch) - busy_ns;
-        Some(ThreadGap { stretch, window, idle_ns, before, after, is_loading })
+        let busy_ns = busy.length_within_ns(time_range.start_ns, time_range.end_ns);
+        let idle_ns = length_ns(&time_range) - busy_ns;
+        Some(ThreadGap { time_range, window, idle_ns, before, after, is_loading })
     }
 
     /// Returns the calls that waited for a device, in the windows.
@@ -393,6 +399,6 @@ impl<'a> Facts<'a> {
     }
 }
 
-fn length_ns(stretch: &Stretch) -> i64 {
-    stretch.end_ns - stretch.start_ns
+fn length_ns(time_range: &TimeRange) -> i64 {
+    time_range.end_ns - time_range.start_ns
 }

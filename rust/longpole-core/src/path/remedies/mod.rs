@@ -11,26 +11,26 @@
 mod bounds;
 mod busy_streams;
 mod causes;
-mod doubt;
 mod facts;
 mod functions;
 mod host_waits;
 mod loaders;
-mod lost;
+mod missing_activities;
 mod missing_calls;
+mod missing_records;
 mod model;
-mod open;
 mod pace;
 mod question;
 mod rule;
 mod sample;
 mod slots;
 mod trials;
+mod uncertainty;
 mod unexplained_gaps;
 
 use super::schedule::Schedule;
 use super::walk::{Path, Segment, walk};
-use super::what_if::{Change, Effect, lags_ns, what_if};
+use super::what_if::{Change, Effect, latencies_ns, what_if};
 use super::windows::Scope;
 use crate::error::Result;
 use crate::graph::{Edge, Graph, Kind};
@@ -41,16 +41,16 @@ use crate::stack::Nesting;
 use crate::tables::Tables;
 pub use bounds::{Bounds, Fact};
 use busy_streams::BusyStreams;
-pub use doubt::{Cause, Doubt};
 pub use facts::{Activity, DeviceWait, FactIndex, Facts, Named, OnThread, ThreadGap};
 pub use functions::{Busiest, Function};
 pub use loaders::Loader;
+use missing_records::{MissingRecords, Placing};
 pub use model::Side;
-use open::{Open, Placing};
 use question::Question;
 use rule::{Gains, Ruling, certain, ruling};
 use sample::Sample;
 use trials::Trials;
+pub use uncertainty::{Cause, Uncertainty};
 pub use unexplained_gaps::UnexplainedGap;
 
 named! {
@@ -107,7 +107,7 @@ pub struct Verdict {
     /// The lengths of the windows.
     pub lengths: Lengths,
     /// Reliability of the verdict.
-    pub doubt: Doubt,
+    pub uncertainty: Uncertainty,
     /// Unexplained gaps that the verdict leaves out, longest first.
     pub unexplained_gaps: Vec<UnexplainedGap>,
     /// Whether removing waits gains more than removing any side.
@@ -142,8 +142,8 @@ const OUTLIER_HALVES: i64 = 3;
 #[derive(Debug, Default)]
 pub struct Inquiry {
     paths: Vec<Path>,
-    lags_ns: Vec<i64>,
-    open: Open,
+    latencies_ns: Vec<i64>,
+    open: MissingRecords,
     unexplained_gaps: Vec<UnexplainedGap>,
     sample: Option<Sample>,
 }
@@ -170,7 +170,7 @@ impl Inquiry {
         }
         match Sample::of(graph, scope) {
             Some(sample) => Self {
-                lags_ns: lags_ns(&sample.graph),
+                latencies_ns: latencies_ns(&sample.graph),
                 sample: Some(sample),
                 paths: Vec::new(),
                 ..self
@@ -187,8 +187,8 @@ impl Inquiry {
 
     /// Returns the gain of each set of changes in the windows of the inquiry.
     ///
-    /// `graph` and `scope` are those of the verdict. `other_lags_ns` are the latencies of the edges
-    /// of the part with other recording costs: the bounds of each gain hold for all of them.
+    /// `graph` and `scope` are those of the verdict. `other_latencies_ns` are the latencies of the
+    /// edges of the part with other recording costs: the bounds of each gain hold for all of them.
     ///
     /// # Errors
     ///
@@ -197,16 +197,16 @@ impl Inquiry {
     pub fn gains(
         &self,
         (graph, tables, nesting, scope): (&Graph, &Tables, &Nesting, &Scope),
-        other_lags_ns: &[Vec<i64>],
+        other_latencies_ns: &[Vec<i64>],
         changes: &[Vec<Change>],
         progress: Progress<'_>,
     ) -> Result<Vec<Gain>> {
         let (graph, scope) = self.part((graph, scope));
         let n_windows = i64::try_from(scope.windows.len()).unwrap_or(1).max(1);
-        let tried = |lags_ns, is_as_timed| {
+        let tried = |latencies_ns, is_as_timed| {
             let (paths, times) = (&self.paths[..], Vec::new());
             let question =
-                Question { graph, tables, nesting, scope, paths, lags_ns, is_as_timed, times };
+                Question { graph, tables, nesting, scope, paths, latencies_ns, is_as_timed, times };
             question.tried(&self.open, &self.unexplained_gaps, changes, progress)
         };
         let gain = |trial: Trial| Gain {
@@ -214,9 +214,9 @@ impl Inquiry {
             gain: trial.gain(None),
             bounds: trial.bounds(),
         };
-        let mut gains: Vec<_> = tried(&self.lags_ns, true)?.into_iter().map(gain).collect();
-        for lags_ns in other_lags_ns {
-            for (gain, trial) in gains.iter_mut().zip(tried(lags_ns, false)?) {
+        let mut gains: Vec<_> = tried(&self.latencies_ns, true)?.into_iter().map(gain).collect();
+        for latencies_ns in other_latencies_ns {
+            for (gain, trial) in gains.iter_mut().zip(tried(latencies_ns, false)?) {
                 gain.bounds.extend(&trial.bounds());
             }
         }
@@ -242,15 +242,16 @@ pub fn verdict(
     let all_paths: Vec<_> =
         scope.windows.iter().map(|window| walk(graph, window, &observed)).collect();
     let has_work = graph.timeline.orders().any(|work| graph.timeline.kind(work).is_device_work());
-    let all_lags_ns = lags_ns(graph);
+    let all_latencies_ns = latencies_ns(graph);
     let times = question::times_of(&all_paths);
-    let (paths, lags_ns) = (&all_paths[..], &all_lags_ns[..]);
+    let (paths, latencies_ns) = (&all_paths[..], &all_latencies_ns[..]);
     let is_as_timed = true;
-    let question = Question { graph, tables, nesting, scope, paths, lags_ns, is_as_timed, times };
-    let mut open = Open::of(&question);
+    let question =
+        Question { graph, tables, nesting, scope, paths, latencies_ns, is_as_timed, times };
+    let mut open = MissingRecords::of(&question);
     let mut answers = question.answers(&open, &[], progress)?;
-    let mut doubt = Doubt::of(&question, launches, &open, answers.everything());
-    let unexplained_gaps = if doubt.is_unexplained() {
+    let mut uncertainty = Uncertainty::of(&question, launches, &open, answers.everything());
+    let unexplained_gaps = if uncertainty.is_unexplained() {
         unexplained_gaps::unexplained_gaps(&question)
     } else {
         Vec::new()
@@ -258,25 +259,26 @@ pub fn verdict(
     if !unexplained_gaps.is_empty() {
         open.without(&unexplained_gaps, graph);
         answers = question.answers(&open, &unexplained_gaps, progress)?;
-        doubt = doubt.apart_from(&unexplained_gaps, answers.everything(), &question);
+        uncertainty = uncertainty.apart_from(&unexplained_gaps, answers.everything(), &question);
     }
     let mut ruling = ruling(&answers.gains(None));
-    if doubt.cause.is_some()
+    if uncertainty.cause.is_some()
         && let Some(sides) = certain(&answers.bounds(), &ruling.sides)
-        && !(sides.contains(&Side::Host) && doubt.is_of_nobody())
-        && !doubt.is_of_unseen_host()
-        && doubt.unknown <= MOST_GUESSED
+        && !(sides.contains(&Side::Host) && uncertainty.is_of_nobody())
+        && !uncertainty.is_of_unseen_host()
+        && uncertainty.unknown <= MOST_GUESSED
         && !(sides.is_empty() && question.is_of_one_side())
     {
         ruling.sides = sides;
-        doubt.cause = doubt.cause.filter(|cause| *cause == Cause::Polling);
+        uncertainty.cause = uncertainty.cause.filter(|cause| *cause == Cause::Polling);
     }
-    if has_work && doubt.cause.is_none() {
-        doubt.rest = question.rest_unknown(&ruling.sides, progress)?;
+    if has_work && uncertainty.cause.is_none() {
+        uncertainty.rest = question.rest_unknown(&ruling.sides, progress)?;
     }
-    let verdict = question.verdict(&answers, ruling, doubt, unexplained_gaps.clone(), has_work);
-    let (paths, lags_ns) = (all_paths, all_lags_ns);
-    Ok((verdict, Inquiry { paths, lags_ns, open, unexplained_gaps, sample: None }))
+    let verdict =
+        question.verdict(&answers, ruling, uncertainty, unexplained_gaps.clone(), has_work);
+    let (paths, latencies_ns) = (all_paths, all_latencies_ns);
+    Ok((verdict, Inquiry { paths, latencies_ns, open, unexplained_gaps, sample: None }))
 }
 
 impl Question<'_> {
@@ -388,7 +390,7 @@ impl Question<'_> {
     /// Tries to remove each side, several sides together, and all waits.
     fn answers(
         &self,
-        open: &Open,
+        open: &MissingRecords,
         unexplained_gaps: &[UnexplainedGap],
         progress: Progress<'_>,
     ) -> Result<Answers> {
@@ -408,7 +410,7 @@ impl Question<'_> {
     /// Tries sets of changes.
     fn tried(
         &self,
-        open: &Open,
+        open: &MissingRecords,
         unexplained_gaps: &[UnexplainedGap],
         changes: &[Vec<Change>],
         progress: Progress<'_>,
@@ -418,21 +420,22 @@ impl Question<'_> {
     }
 
     /// Returns the busy times of streams, if anything is missing.
-    fn busy(&self, open: &Open) -> BusyStreams {
+    fn busy(&self, open: &MissingRecords) -> BusyStreams {
         let is_closed = open.is_empty() && open.held_ns.is_none();
         if is_closed { BusyStreams::default() } else { BusyStreams::of(self) }
     }
 
     fn starts<'t>(
         &'t self,
-        open: &'t Open,
+        open: &'t MissingRecords,
         unexplained_gaps: &[UnexplainedGap],
         busy: &'t BusyStreams,
     ) -> Starts<'t> {
         let windows = &self.scope.windows;
         let missing = (open, unexplained_gaps, busy);
-        let lags = (self.lags_ns, self.is_as_timed);
-        let from = |held_ns| Trials::new(self.graph, self.tables, lags, windows, missing, held_ns);
+        let latencies = (self.latencies_ns, self.is_as_timed);
+        let from =
+            |held_ns| Trials::new(self.graph, self.tables, latencies, windows, missing, held_ns);
         Starts { free: from(None), held: open.held_ns.map(|ns| from(Some(ns))) }
     }
 
@@ -456,7 +459,7 @@ impl Question<'_> {
         }
         let (window, changes) = (self.scope.window(), side.removed());
         let (graph, tables) = (self.graph, self.tables);
-        let rest = what_if(graph, tables, window, self.lags_ns, &changes, progress)?;
+        let rest = what_if(graph, tables, window, self.latencies_ns, &changes, progress)?;
         Ok(rest.path.kinds_ns(&[Kind::Unexplained]) as f64 / rest.makespan_ns.max(1) as f64)
     }
 
@@ -464,12 +467,12 @@ impl Question<'_> {
         &self,
         answers: &Answers,
         ruling: Ruling,
-        doubt: Doubt,
+        uncertainty: Uncertainty,
         unexplained_gaps: Vec<UnexplainedGap>,
         has_work: bool,
     ) -> Verdict {
         let nothing_named = ruling.sides.is_empty() && !ruling.waits_lead;
-        let status = match (has_work, &doubt.cause) {
+        let status = match (has_work, &uncertainty.cause) {
             (false, _) => Status::NoDevice,
             (true, Some(_)) => Status::Inconclusive,
             (true, None) if nothing_named => Status::Balanced,
@@ -484,8 +487,12 @@ impl Question<'_> {
             bounds: answers.bounds(),
             kernels_and_host: answers.kernels_and_host.gain(None),
             lengths: lengths(&answers.everything.lengths_ns, self.scope.shown),
-            unexplained_gaps: if doubt.cause.is_none() { unexplained_gaps } else { Vec::new() },
-            doubt,
+            unexplained_gaps: if uncertainty.cause.is_none() {
+                unexplained_gaps
+            } else {
+                Vec::new()
+            },
+            uncertainty,
             waits_lead: ruling.waits_lead,
             nearly_balanced: ruling.nearly_balanced,
             function: functions::function(self),

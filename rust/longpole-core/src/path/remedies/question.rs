@@ -14,7 +14,7 @@ pub(super) struct Question<'a> {
     pub(super) nesting: &'a Nesting,
     pub(super) scope: &'a Scope,
     pub(super) paths: &'a [Path],
-    pub(super) lags_ns: &'a [i64],
+    pub(super) latencies_ns: &'a [i64],
     /// Whether the windows take as long with these latencies as in the trace.
     pub(super) is_as_timed: bool,
     /// The time on the paths by event and kind, in the order of events.

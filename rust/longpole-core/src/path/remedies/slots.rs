@@ -4,7 +4,7 @@
 //! variables share registers, so that a pass stays in the cache for any length of trace. A node
 //! that influences no requested time gets no slot and is skipped.
 
-use super::open::Bound;
+use super::missing_records::Bound;
 use crate::graph::Graph;
 use crate::ids::{NO_ROW, NodeId, row_in_column};
 use crate::path::what_if::Room;

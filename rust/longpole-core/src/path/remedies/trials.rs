@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use super::Fact;
 use super::busy_streams::BusyStreams;
 use super::causes::{Causes, Reach};
-use super::open::{Bound, Open, Placing};
+use super::missing_records::{Bound, MissingRecords, Placing};
 use super::slots::Slots;
 use super::unexplained_gaps::UnexplainedGap;
 use crate::error::Result;
@@ -33,11 +33,11 @@ pub(super) struct Trials<'a> {
     graph: &'a Graph,
     tables: &'a Tables,
     /// For edges that begin before the start, the remaining minimum latency.
-    lags_ns: Cow<'a, [i64]>,
+    latencies_ns: Cow<'a, [i64]>,
     start: Option<FixedStart>,
     windows: Vec<Prepared<'a>>,
     edges_of: EdgesOf<'a>,
-    open: &'a Open,
+    open: &'a MissingRecords,
     busy: &'a BusyStreams,
     /// Edges that take no time in any trial.
     unexplained_gaps: Vec<u32>,
@@ -62,16 +62,16 @@ impl<'a> Trials<'a> {
     pub(super) fn new(
         graph: &'a Graph,
         tables: &'a Tables,
-        (lags_ns, is_as_timed): (&'a [i64], bool),
+        (latencies_ns, is_as_timed): (&'a [i64], bool),
         windows: &'a [Window],
-        (open, unexplained_gaps, busy): (&'a Open, &[UnexplainedGap], &'a BusyStreams),
+        (open, unexplained_gaps, busy): (&'a MissingRecords, &[UnexplainedGap], &'a BusyStreams),
         held_ns: Option<i64>,
     ) -> Self {
         let fixed_ns = windows.iter().find_map(Window::fixed_start_ns).or(held_ns);
         let start = fixed_ns.map(|at_ns| FixedStart::at(at_ns, graph));
-        let lags_ns = match &start {
-            Some(start) => Cow::Owned(start.left_ns(lags_ns, graph)),
-            None => Cow::Borrowed(lags_ns),
+        let latencies_ns = match &start {
+            Some(start) => Cow::Owned(start.left_ns(latencies_ns, graph)),
+            None => Cow::Borrowed(latencies_ns),
         };
         let windows: Vec<_> = windows.iter().map(|window| Prepared::of(window, graph)).collect();
         let n_nodes = windows.iter().map(|window| window.n_nodes(graph)).max().unwrap_or(0);
@@ -82,7 +82,7 @@ impl<'a> Trials<'a> {
         Self {
             graph,
             tables,
-            lags_ns,
+            latencies_ns,
             start,
             windows,
             edges_of,
@@ -130,8 +130,8 @@ impl<'a> Trials<'a> {
 
     /// Returns the most important kind of missing record.
     pub(super) fn missing(&self) -> Fact {
-        match (self.open.has_lost_work, self.open.n_unlinked > 0) {
-            (true, _) => Fact::LostWork,
+        match (self.open.has_missing_activities, self.open.n_unlinked > 0) {
+            (true, _) => Fact::MissingActivities,
             (false, true) => Fact::LateLaunches,
             (false, false) => Fact::UnexplainedTime,
         }
@@ -254,7 +254,7 @@ impl<'a> Trials<'a> {
     ) -> Result<()> {
         let pass = Pass {
             graph: self.graph,
-            lags_ns: &self.lags_ns,
+            latencies_ns: &self.latencies_ns,
             start: self.start.as_ref(),
             room: &self.slots,
             n_nodes: self.n_nodes,
@@ -266,12 +266,14 @@ impl<'a> Trials<'a> {
     /// Returns the edge of a bound, in the lanes that do not remove it.
     #[allow(clippy::cast_precision_loss)] // exact below 2^53
     fn extra(&self, bound: &Bound, causes: &[Causes]) -> Extra<LANES> {
-        let mut lags = [self.left_ns(bound) as f64; LANES];
-        for (lag, _) in lags.iter_mut().zip(causes).filter(|(_, of)| of.meets(bound.unless)) {
-            *lag = f64::NEG_INFINITY;
+        let mut latencies = [self.left_ns(bound) as f64; LANES];
+        for (latency, _) in
+            latencies.iter_mut().zip(causes).filter(|(_, of)| of.meets(bound.unless))
+        {
+            *latency = f64::NEG_INFINITY;
         }
-        let is_in_all = lags.iter().all(|lag| lag.is_finite());
-        Extra { target: bound.target, source: bound.source, lags, is_in_all }
+        let is_in_all = latencies.iter().all(|latency| latency.is_finite());
+        Extra { target: bound.target, source: bound.source, latencies, is_in_all }
     }
 
     /// Returns the remaining latency of a bound at the start, if the start is fixed.

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use super::changes::{Change, Effect, Stretch};
+use super::changes::{Change, Effect, TimeRange};
 use crate::error::Result;
 use crate::graph::{Edge, Graph, Kind, Role, matching, matching_kernels};
 use crate::ids::{EventId, NodeId, Order, row_in_column};
@@ -76,9 +76,9 @@ impl<'a> EdgesOf<'a> {
         };
         let numbers = if of_annotations {
             self.inside(&annotations(change, is_named, tables), &[], change)
-        } else if change.events.is_some() || change.stretches.is_some() {
+        } else if change.events.is_some() || change.time_ranges.is_some() {
             let events = change.events.as_deref().unwrap_or_default();
-            self.inside(events, change.stretches.as_deref().unwrap_or_default(), change)
+            self.inside(events, change.time_ranges.as_deref().unwrap_or_default(), change)
         } else {
             self.candidates(change).to_vec()
         };
@@ -126,7 +126,7 @@ impl<'a> EdgesOf<'a> {
 
     /// Returns the edges inside some events or time ranges: the edges of the events themselves, and
     /// on threads everything nested in them.
-    fn inside(&self, events: &[EventId], stretches: &[Stretch], change: &Change) -> Vec<u32> {
+    fn inside(&self, events: &[EventId], time_ranges: &[TimeRange], change: &Change) -> Vec<u32> {
         let mut found = Found { edges_of: self, numbers: Vec::new() };
         let timeline = &self.graph.timeline;
         for order in events.iter().filter_map(|&event| timeline.order(event)) {
@@ -136,8 +136,8 @@ impl<'a> EdgesOf<'a> {
                 found.add_nested(order);
             }
         }
-        for stretch in stretches {
-            found.add_stretch(stretch, change.effect == Effect::RemoveWait);
+        for time_range in time_ranges {
+            found.add_time_range(time_range, change.effect == Effect::RemoveWait);
         }
         found.numbers.sort_unstable();
         found.numbers.dedup();
@@ -197,11 +197,11 @@ impl Found<'_, '_> {
     }
 
     /// Adds the work of a thread in a time range, or its waits.
-    fn add_stretch(&mut self, stretch: &Stretch, are_waits: bool) {
+    fn add_time_range(&mut self, time_range: &TimeRange, are_waits: bool) {
         let graph = self.edges_of.graph;
-        let of_lane = graph.thread_nodes.of_lane(stretch.lane);
-        let first = of_lane.partition_point(|&it| graph.nodes.time_ns(it) < stretch.start_ns);
-        let behind = of_lane.partition_point(|&it| graph.nodes.time_ns(it) <= stretch.end_ns);
+        let of_lane = graph.thread_nodes.of_lane(time_range.lane);
+        let first = of_lane.partition_point(|&it| graph.nodes.time_ns(it) < time_range.start_ns);
+        let behind = of_lane.partition_point(|&it| graph.nodes.time_ns(it) <= time_range.end_ns);
         for &node in of_lane.get(first..behind).unwrap_or_default() {
             if are_waits {
                 self.add(node, |edge| edge.role.waits().is_some());
@@ -209,7 +209,7 @@ impl Found<'_, '_> {
             }
             self.add(node, |edge| {
                 edge.role == Role::ThreadOrder
-                    && graph.nodes.time_ns(edge.source) >= stretch.start_ns
+                    && graph.nodes.time_ns(edge.source) >= time_range.start_ns
             });
             if !graph.nodes.is_end(node) {
                 self.numbers.extend(self.edges_of.foreign(graph.nodes.event(node)));

@@ -1,7 +1,7 @@
 //! What-if analysis: re-times the whole trace after changes and evaluates the window again.
 //!
 //! A change multiplies, replaces or adds to the time of selected edges, or removes waits. All other
-//! edges keep their minimum latency, which [`lags_ns`] derives from the trace. Nothing is known
+//! edges keep their minimum latency, which [`latencies_ns`] derives from the trace. Nothing is known
 //! about how a changed program would behave otherwise, so the order of execution stays the same. If
 //! a window begins at a time, everything before that time stays the same.
 //!
@@ -15,13 +15,18 @@
 //! One engine computes a single what-if or many: [`rows`] holds the effect on each edge in each of
 //! them, [`pass`] times the nodes.
 
-mod bindings;
 mod changes;
 mod chosen;
-mod lags;
 mod pass;
-mod ratio;
 mod rows;
+
+pub(crate) use changes::REMOVED;
+pub use changes::{Change, Effect, Ratio, TimeRange};
+pub(super) use chosen::EdgesOf;
+pub use chosen::n_chosen;
+pub use pass::latencies_ns;
+pub(super) use pass::{Extra, FixedStart, Pass, Room};
+pub(super) use rows::{Rows, Times, integer};
 
 use std::collections::BTreeSet;
 use std::iter;
@@ -35,15 +40,7 @@ use crate::graph::Graph;
 use crate::ids::NodeId;
 use crate::progress::Progress;
 use crate::tables::Tables;
-pub(crate) use changes::REMOVED;
-pub use changes::{Change, Effect, Stretch};
-pub(super) use chosen::EdgesOf;
-pub use chosen::n_chosen;
-pub use lags::lags_ns;
 use pass::All;
-pub(super) use pass::{Extra, FixedStart, Pass, Room};
-pub use ratio::Ratio;
-pub(super) use rows::{Rows, Times, integer};
 
 /// The length of a window after a change, and its new critical path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,14 +52,14 @@ pub struct WhatIf {
     /// The new times.
     pub schedule: Schedule,
     /// The new minimum latencies, for further questions about the changed program.
-    pub lags_ns: Vec<i64>,
+    pub latencies_ns: Vec<i64>,
 }
 
 /// Re-times the whole trace after some changes and evaluates the window again.
 ///
-/// `lags_ns` is the result of [`lags_ns`]; without changes, every time equals the observed one. If
-/// a backlog makes the window seem shorter than without any time of the same kinds of activities,
-/// the result is that without it.
+/// `latencies_ns` is the result of [`latencies_ns`]; without changes, every time equals the
+/// observed one. If a backlog makes the window seem shorter than without any time of the same kinds
+/// of activities, the result is that without it.
 ///
 /// # Errors
 ///
@@ -71,7 +68,7 @@ pub fn what_if(
     graph: &Graph,
     tables: &Tables,
     window: &Window,
-    lags_ns: &[i64],
+    latencies_ns: &[i64],
     changes: &[Change],
     progress: Progress<'_>,
 ) -> Result<WhatIf> {
@@ -80,7 +77,7 @@ pub fn what_if(
     let least = if from_ns.is_none() { without_time(changes) } else { Vec::new() };
     for changes in iter::once(changes).chain(least.iter().map(Vec::as_slice)) {
         let rows = rows_of(graph, tables, changes)?;
-        let times_ns = times_ns(graph, &rows, lags_ns, from_ns, progress)?;
+        let times_ns = times_ns(graph, &rows, latencies_ns, from_ns, progress)?;
         let (start_ns, end_ns) = moved(graph, window, &|node: NodeId| times_ns[node.row()]);
         let length_ns = end_ns - start_ns;
         if longest.as_ref().is_none_or(|&(longest_ns, ..)| length_ns > longest_ns) {
@@ -88,17 +85,17 @@ pub fn what_if(
         }
     }
     let (makespan_ns, rows, times_ns) = longest.unwrap_or_default();
-    let lags_ns = rows.lags_ns(lags_ns, graph, from_ns);
-    let reached_by = bindings::reached_by(graph, &lags_ns, &times_ns);
+    let latencies_ns = rows.latencies_ns(latencies_ns, graph, from_ns);
+    let reached_by = pass::reached_by(graph, &latencies_ns, &times_ns);
     let schedule = Schedule { times_ns: Some(times_ns), reached_by: Some(reached_by) };
     let path = walk(graph, window, &schedule);
-    Ok(WhatIf { makespan_ns, path, schedule, lags_ns })
+    Ok(WhatIf { makespan_ns, path, schedule, latencies_ns })
 }
 
 /// Returns the changes with all time removed of the GPU activities that they make faster, and of
 /// all activities of the same kinds; nothing for changes that do that already.
 fn without_time(changes: &[Change]) -> Vec<Vec<Change>> {
-    let zero = Effect::Scale(Ratio::ZERO);
+    let zero = Effect::Scale(changes::Ratio::ZERO);
     let faster_kind = |change: &Change| {
         let is_faster = matches!(change.effect, Effect::Scale(by) if by.as_f64() < 1.0);
         change.kind.filter(|kind| is_faster && kind.is_device_work())
@@ -126,14 +123,14 @@ fn without_time(changes: &[Change]) -> Vec<Vec<Change>> {
 /// # Errors
 ///
 /// Returns an error if a pattern is not a valid regular expression.
-pub fn changed_lags_ns(
+pub fn changed_latencies_ns(
     graph: &Graph,
     tables: &Tables,
-    lags_ns: &[i64],
+    latencies_ns: &[i64],
     changes: &[Change],
     from_ns: Option<i64>,
 ) -> Result<Vec<i64>> {
-    Ok(rows_of(graph, tables, changes)?.lags_ns(lags_ns, graph, from_ns))
+    Ok(rows_of(graph, tables, changes)?.latencies_ns(latencies_ns, graph, from_ns))
 }
 
 fn rows_of(graph: &Graph, tables: &Tables, changes: &[Change]) -> Result<Rows<1>> {
@@ -146,16 +143,16 @@ fn rows_of(graph: &Graph, tables: &Tables, changes: &[Change]) -> Result<Rows<1>
 fn times_ns(
     graph: &Graph,
     rows: &Rows<1>,
-    lags_ns: &[i64],
+    latencies_ns: &[i64],
     from_ns: Option<i64>,
     progress: Progress<'_>,
 ) -> Result<Vec<i64>> {
     let start = from_ns.map(|at_ns| FixedStart::at(at_ns, graph));
-    let left_ns = start.as_ref().map(|start| start.left_ns(lags_ns, graph));
+    let left_ns = start.as_ref().map(|start| start.left_ns(latencies_ns, graph));
     let n_nodes = graph.nodes.len();
     let pass = Pass {
         graph,
-        lags_ns: left_ns.as_deref().unwrap_or(lags_ns),
+        latencies_ns: left_ns.as_deref().unwrap_or(latencies_ns),
         start: start.as_ref(),
         room: &All(n_nodes),
         n_nodes,

@@ -4,10 +4,13 @@
 //! Times are floating-point numbers, because every processor adds and compares those in pairs. They
 //! are relative to the first node, and thus exact for traces of up to 104 days.
 
+use std::cmp::Reverse;
+
+use super::changes::REMOVED;
 use super::rows::{Rows, Times, float};
 use crate::error::Result;
-use crate::graph::{Edge, Graph};
-use crate::ids::NodeId;
+use crate::graph::{Edge, Graph, Role};
+use crate::ids::{NO_ROW, NodeId, row_in_column};
 use crate::progress::{Progress, report};
 
 /// The fixed start of a window: everything before stays the same.
@@ -24,12 +27,12 @@ impl FixedStart {
     }
 
     /// Returns the remaining part of each latency.
-    pub(in crate::path) fn left_ns(&self, lags_ns: &[i64], graph: &Graph) -> Vec<i64> {
+    pub(in crate::path) fn left_ns(&self, latencies_ns: &[i64], graph: &Graph) -> Vec<i64> {
         let edges = graph.edges.as_slice().iter();
-        let left_ns = |(edge, &lag_ns): (&Edge, &i64)| {
-            lag_ns - edge.passed_ns(lag_ns, self.at_ns, &graph.nodes)
+        let left_ns = |(edge, &latency_ns): (&Edge, &i64)| {
+            latency_ns - edge.passed_ns(latency_ns, self.at_ns, &graph.nodes)
         };
-        edges.zip(lags_ns).map(left_ns).collect()
+        edges.zip(latencies_ns).map(left_ns).collect()
     }
 }
 
@@ -38,7 +41,7 @@ pub(in crate::path) struct Extra<const LANES: usize> {
     pub(in crate::path) target: NodeId,
     pub(in crate::path) source: NodeId,
     /// The latency in each lane; negative infinity in lanes without this edge.
-    pub(in crate::path) lags: Times<LANES>,
+    pub(in crate::path) latencies: Times<LANES>,
     /// Whether all lanes have this edge.
     pub(in crate::path) is_in_all: bool,
 }
@@ -74,7 +77,7 @@ impl Room for All {
 pub(in crate::path) struct Pass<'a, R: Room> {
     pub(in crate::path) graph: &'a Graph,
     /// The remaining latencies at the start.
-    pub(in crate::path) lags_ns: &'a [i64],
+    pub(in crate::path) latencies_ns: &'a [i64],
     pub(in crate::path) start: Option<&'a FixedStart>,
     pub(in crate::path) room: &'a R,
     /// Number of nodes to time.
@@ -115,12 +118,12 @@ impl<R: Room> Pass<'_, R> {
             let mut is_led_to = false;
             for number in graph.edges.range(node) {
                 let source = &times[self.room.slot(edges[number].source)];
-                let (lags, is_kept) = rows.lags(number, self.lags_ns[number]);
-                reach(&mut latest, source, &lags);
+                let (latencies, is_kept) = rows.latencies(number, self.latencies_ns[number]);
+                reach(&mut latest, source, &latencies);
                 is_led_to |= is_kept;
             }
             while let Some(extra) = extras.next_if(|extra| extra.target == node) {
-                reach(&mut latest, &times[self.room.slot(extra.source)], &extra.lags);
+                reach(&mut latest, &times[self.room.slot(extra.source)], &extra.latencies);
                 is_led_to |= extra.is_in_all;
             }
             // A node without incoming edges keeps its time; all other nodes come after the first
@@ -140,10 +143,102 @@ impl<R: Room> Pass<'_, R> {
 fn reach<const LANES: usize>(
     latest: &mut Times<LANES>,
     source: &Times<LANES>,
-    lags: &Times<LANES>,
+    latencies: &Times<LANES>,
 ) {
     for lane in 0..LANES {
-        let reached = source[lane] + lags[lane];
+        let reached = source[lane] + latencies[lane];
         latest[lane] = if reached > latest[lane] { reached } else { latest[lane] };
+    }
+}
+
+// The edge by which each node is reached after a change.
+
+/// Returns the edge by which each node is reached at new times, [`NO_ROW`] for none.
+///
+/// Among the edges that reach a node exactly, the binding order decides.
+pub(super) fn reached_by(graph: &Graph, latencies_ns: &[i64], times_ns: &[i64]) -> Vec<u32> {
+    let new = Retimed { graph, latencies_ns, times_ns };
+    graph.nodes.ids().map(|node| new.reached_by(node).map_or(NO_ROW, row_in_column)).collect()
+}
+
+/// The times and minimum latencies after a change.
+struct Retimed<'a> {
+    graph: &'a Graph,
+    latencies_ns: &'a [i64],
+    times_ns: &'a [i64],
+}
+
+impl Retimed<'_> {
+    fn reached_by(&self, node: NodeId) -> Option<usize> {
+        let edges = self.graph.edges.as_slice();
+        let mut range = self.graph.edges.range(node);
+        let latest_ns = range.clone().filter_map(|number| self.reached_ns(number)).max()?;
+        if range.len() == 1 {
+            return range.next();
+        }
+        // An edge that bound, and still has its full time, still binds, although its latency may be
+        // smaller.
+        let bound = range.start;
+        let shows_as_much = self.latencies_ns[bound] > 0
+            && self.times_ns[edges[bound].source.row()]
+                .saturating_add(edges[bound].gap_ns(&self.graph.nodes))
+                == latest_ns;
+        let reaches = |number: &usize| {
+            self.reached_ns(*number) == Some(latest_ns) || (*number == bound && shows_as_much)
+        };
+        // The edges are in binding order of the observed times. Only the finishing times of their
+        // sources can change that order.
+        range.filter(reaches).min_by_key(|&number| {
+            let nodes = &self.graph.nodes;
+            let (_, class, source, is_end, role) =
+                edges[number].binding_order(nodes, nodes.times_ns());
+            (Reverse(edges[number].finished_ns(self.times_ns)), class, source, is_end, role)
+        })
+    }
+
+    fn reached_ns(&self, number: usize) -> Option<i64> {
+        let latency_ns =
+            Some(self.latencies_ns[number]).filter(|&latency_ns| latency_ns != REMOVED)?;
+        let source = self.graph.edges.as_slice()[number].source;
+        Some(self.times_ns[source.row()].saturating_add(latency_ns))
+    }
+}
+
+// The minimum latency of each edge.
+
+/// Returns the minimum latency that each edge adds to its source, one row per edge.
+///
+/// A binding edge keeps its observed time. For other edges, the latency is the time that would
+/// remain without anything else in the way. No latency exceeds the observed time, and some edge
+/// into each node keeps all of it, so that unchanged latencies reproduce every observed time.
+///
+/// If the predecessor of an activity ended while its launch was on the way, the activity began when
+/// the launch arrived. In that case the launch keeps its full time, and the predecessor has the
+/// typical latency.
+pub fn latencies_ns(graph: &Graph) -> Vec<i64> {
+    let mut latencies_ns = Vec::with_capacity(graph.edges.len());
+    for node in graph.nodes.ids() {
+        let edges = &graph.edges.as_slice()[graph.edges.range(node)];
+        let Some((binding, others)) = edges.split_first() else { continue };
+        let arriving = others.iter().position(|it| graph.was_on_the_way(it, binding));
+        latencies_ns.push(match arriving {
+            Some(_) => graph.typical_ns(binding.role),
+            None => binding.gap_ns(&graph.nodes),
+        });
+        latencies_ns.extend(others.iter().enumerate().map(|(place, edge)| match arriving {
+            Some(launch) if launch == place => edge.gap_ns(&graph.nodes),
+            _ => latency_ns(edge, binding, graph),
+        }));
+    }
+    latencies_ns
+}
+
+fn latency_ns(edge: &Edge, binding: &Edge, graph: &Graph) -> i64 {
+    if !edge.role.is_self_time() {
+        return edge.gap_ns(&graph.nodes).min(graph.typical_ns(edge.role));
+    }
+    match binding.role {
+        Role::Handover => 0,
+        _ => graph.nodes.time_ns(edge.target) - binding.finished_ns(graph.nodes.times_ns()),
     }
 }

@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 
-use super::changes::{Change, Effect, REMOVED};
+use super::changes;
+use super::changes::{Change, Effect, REMOVED, Ratio};
 use super::chosen::EdgesOf;
-use super::ratio::Ratio;
 use crate::error::Result;
 use crate::graph::{Edge, Graph, Kind, Role};
 use crate::names::Names;
@@ -22,7 +22,7 @@ const KEPT: u32 = 0;
 /// Larger times cannot be rounded by adding [`ROUNDING`].
 const MOST_ROUNDED_NS: i64 = 1 << 51;
 
-/// A sum with this constant has no fractional digits. It rounds half to even, as [`Ratio::of`]
+/// A sum with this constant has no fractional digits. It rounds half to even, as [`changes::Ratio::of`]
 /// does.
 const ROUNDING: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
 
@@ -35,17 +35,19 @@ struct Cell {
 }
 
 impl Cell {
-    const KEPT: Self = Self { factor: Ratio::ONE, added_ns: 0 };
+    const KEPT: Self = Self { factor: changes::Ratio::ONE, added_ns: 0 };
 
     /// Returns the cell after one more effect. Removed edges stay removed.
     fn after(self, effect: Effect) -> Self {
         match effect {
             _ if self.added_ns == REMOVED => self,
-            Effect::RemoveWait => Self { factor: Ratio::ZERO, added_ns: REMOVED },
+            Effect::RemoveWait => Self { factor: changes::Ratio::ZERO, added_ns: REMOVED },
             Effect::Scale(by) => {
                 Self { factor: self.factor.times(by), added_ns: by.of(self.added_ns) }
             }
-            Effect::Replace(length_ns) => Self { factor: Ratio::ZERO, added_ns: length_ns },
+            Effect::Replace(length_ns) => {
+                Self { factor: changes::Ratio::ZERO, added_ns: length_ns }
+            }
             Effect::Insert(more_ns) => {
                 Self { added_ns: self.added_ns.saturating_add(more_ns), ..self }
             }
@@ -58,10 +60,10 @@ impl Cell {
         if is_less { self } else { Self { factor: by, ..self } }
     }
 
-    fn of(self, lag_ns: i64) -> i64 {
+    fn of(self, latency_ns: i64) -> i64 {
         match self.added_ns {
             REMOVED => REMOVED,
-            added_ns => self.factor.of(lag_ns).saturating_add(added_ns),
+            added_ns => self.factor.of(latency_ns).saturating_add(added_ns),
         }
     }
 }
@@ -94,22 +96,22 @@ impl<const LANES: usize> Row<LANES> {
 
     /// Returns the latency in each lane; negative infinity if the edge is removed.
     #[inline]
-    fn lags(&self, lag_ns: i64) -> Times<LANES> {
-        let whole = float(lag_ns);
+    fn latencies(&self, latency_ns: i64) -> Times<LANES> {
+        let whole = float(latency_ns);
         if self.is_kept {
             return [whole; LANES];
         }
-        let mut lags = self.added_ns;
-        if self.is_exact && lag_ns.abs() < MOST_ROUNDED_NS {
-            for (lag, factor) in lags.iter_mut().zip(self.factors) {
-                *lag += (whole * factor + ROUNDING) - ROUNDING;
+        let mut latencies = self.added_ns;
+        if self.is_exact && latency_ns.abs() < MOST_ROUNDED_NS {
+            for (latency, factor) in latencies.iter_mut().zip(self.factors) {
+                *latency += (whole * factor + ROUNDING) - ROUNDING;
             }
         } else {
-            for (lag, cell) in lags.iter_mut().zip(self.cells) {
-                *lag += float(cell.factor.of(lag_ns));
+            for (latency, cell) in latencies.iter_mut().zip(self.cells) {
+                *latency += float(cell.factor.of(latency_ns));
             }
         }
-        lags
+        latencies
     }
 }
 
@@ -217,19 +219,25 @@ impl<const LANES: usize> Rows<LANES> {
 
     /// Returns the latency of an edge in each lane, and whether it is the same in all lanes.
     #[inline]
-    pub(in crate::path) fn lags(&self, edge: usize, lag_ns: i64) -> (Times<LANES>, bool) {
+    pub(in crate::path) fn latencies(&self, edge: usize, latency_ns: i64) -> (Times<LANES>, bool) {
         let row = &self.known[self.of_edge[edge] as usize];
-        (row.lags(lag_ns), row.is_kept)
+        (row.latencies(latency_ns), row.is_kept)
     }
 }
 
 impl Rows<1> {
     /// Returns the latencies of a single what-if, [`REMOVED`] for removed edges. The part of a
     /// latency that has passed by `from_ns` is kept.
-    pub(super) fn lags_ns(&self, lags_ns: &[i64], graph: &Graph, from_ns: Option<i64>) -> Vec<i64> {
+    pub(super) fn latencies_ns(
+        &self,
+        latencies_ns: &[i64],
+        graph: &Graph,
+        from_ns: Option<i64>,
+    ) -> Vec<i64> {
         let from_ns = from_ns.unwrap_or(i64::MIN);
         let changed_ns = |(number, edge): (usize, &Edge)| {
-            let (row, whole_ns) = (&self.known[self.of_edge[number] as usize], lags_ns[number]);
+            let (row, whole_ns) =
+                (&self.known[self.of_edge[number] as usize], latencies_ns[number]);
             if row.is_kept || graph.nodes.time_ns(edge.target) <= from_ns {
                 return whole_ns;
             }
@@ -264,16 +272,20 @@ mod tests {
         let effects =
             [scale(1, 1), scale(1, 2), scale(2, 7), Effect::RemoveWait, Effect::Insert(5)];
         let row = Row::of(effects.map(|effect| Cell::KEPT.after(effect)));
-        assert_eq!(row.lags(7).map(integer), [7, 4, 2, i64::MIN, 12]);
+        assert_eq!(row.latencies(7).map(integer), [7, 4, 2, i64::MIN, 12]);
     }
 
     #[test]
-    fn a_lag_is_rounded_as_its_ratio_rounds_it() {
+    fn a_latency_is_rounded_as_its_ratio_rounds_it() {
         for (numerator, denominator) in [(0, 1), (1, 2), (1, 3), (3, 2), (29, 100)] {
             let ratio = Ratio::new(numerator, denominator).unwrap();
             let row = Row::of([Cell::KEPT.after(Effect::Scale(ratio))]);
-            for lag_ns in (-9..10).chain([1_000_000_007, (1 << 51) + 1]) {
-                assert_eq!(integer(row.lags(lag_ns)[0]), ratio.of(lag_ns), "{ratio:?} {lag_ns}");
+            for latency_ns in (-9..10).chain([1_000_000_007, (1 << 51) + 1]) {
+                assert_eq!(
+                    integer(row.latencies(latency_ns)[0]),
+                    ratio.of(latency_ns),
+                    "{ratio:?} {latency_ns}"
+                );
             }
         }
     }

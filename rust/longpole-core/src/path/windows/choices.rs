@@ -156,12 +156,12 @@ fn others(tables: &Tables) -> String {
         let cut = if short.len() < name.len() { "…" } else { "" };
         format!("\"{}{cut}\" ({count})", short.escape_debug())
     };
-    let told: Vec<_> = names.iter().take(MOST_OFFERED).map(name).collect();
-    let more = match names.len() - told.len() {
+    let offered: Vec<_> = names.iter().take(MOST_OFFERED).map(name).collect();
+    let more = match names.len() - offered.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("; there are {}{more}", told.join(", "))
+    format!("; there are {}{more}", offered.join(", "))
 }
 
 /// Returns the window of an annotation.

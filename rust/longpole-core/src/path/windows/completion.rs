@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::model::{Moment, WindowEnd};
-use crate::graph::limits::LATE_AFTER_LOST_NS;
+use crate::graph::limits::LATE_AFTER_MISSING_NS;
 use crate::ids::{EventId, LaneId, StringId};
 use crate::link::{CallOrder, Launches};
 use crate::tables::{Tables, by_content};
@@ -131,7 +131,7 @@ fn unlinked_of_lane(
             process = process_of(call, tables);
         } else {
             let (after_ns, before_ns) = order.around(process, work, tables);
-            let follows = start_ns.saturating_sub(ended_ns) <= LATE_AFTER_LOST_NS;
+            let follows = start_ns.saturating_sub(ended_ns) <= LATE_AFTER_MISSING_NS;
             let begun_ns = last_ns.unwrap_or(start_ns).max(start_ns);
             let likely_ns = last_ns.filter(|_| follows).unwrap_or(begun_ns);
             if last_ns.is_some() || (after_ns, before_ns) != (i64::MIN, i64::MAX) {

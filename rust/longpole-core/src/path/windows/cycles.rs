@@ -43,7 +43,7 @@ pub(super) fn cycle(tables: &Tables, launches: &Launches) -> Option<Cycle> {
         .map(|&work| tables.events.name(work).map_or(0, |name| name.row() + 1))
         .collect();
     let length = shortest_cycle(&names[..names.len().min(MOST_SEARCHED)])?;
-    let (first, behind) = longest_stretch(&names, length);
+    let (first, behind) = longest_time_range(&names, length);
     #[allow(clippy::cast_precision_loss)] // a share
     let cover = (behind - first) as f64 / names.len() as f64;
     if behind - first < FEWEST_REPETITIONS * length || cover < LEAST_COVER {
@@ -69,7 +69,7 @@ pub(super) fn beginnings(names: &[usize]) -> Vec<usize> {
         None => Vec::new(),
         Some(1) => all,
         Some(length) => {
-            let (first, behind) = longest_stretch(names, length);
+            let (first, behind) = longest_time_range(names, length);
             let begins = once_each(&names[first..behind], length);
             (first..behind).filter(|&place| Some(names[place]) == begins).collect()
         }
@@ -92,23 +92,23 @@ fn busiest_stream(tables: &Tables) -> Vec<EventId> {
 
 fn shortest_cycle(names: &[usize]) -> Option<usize> {
     let longest = names.len() / FEWEST_REPETITIONS;
-    let matches: Vec<_> = (1..=longest).map(|lag| share_equal(names, lag)).collect();
+    let matches: Vec<_> = (1..=longest).map(|latency| share_equal(names, latency)).collect();
     let best = matches.iter().copied().fold(0.0, f64::max);
     let is_cycle = |share: &f64| *share >= best - NEARLY_BEST;
     (best >= LEAST_MATCH).then(|| matches.iter().position(is_cycle).map(|place| place + 1))?
 }
 
 #[allow(clippy::cast_precision_loss)] // a share
-fn share_equal(names: &[usize], lag: usize) -> f64 {
-    let equal = names.iter().zip(&names[lag..]).filter(|(one, two)| one == two).count();
-    equal as f64 / (names.len() - lag) as f64
+fn share_equal(names: &[usize], latency: usize) -> f64 {
+    let equal = names.iter().zip(&names[latency..]).filter(|(one, two)| one == two).count();
+    equal as f64 / (names.len() - latency) as f64
 }
 
 /// Returns the longest range in which at most one name in ten differs from the one a cycle later.
-fn longest_stretch(names: &[usize], lag: usize) -> (usize, usize) {
+fn longest_time_range(names: &[usize], latency: usize) -> (usize, usize) {
     // A range qualifies if the running sum at its end is at least that at its start.
     let mut sums = vec![0_i64];
-    for (one, two) in names.iter().zip(&names[lag..]) {
+    for (one, two) in names.iter().zip(&names[latency..]) {
         let worth = if one == two { 1 } else { 1 - MISSES_ONE_IN };
         sums.push(sums[sums.len() - 1] + worth);
     }
@@ -127,7 +127,7 @@ fn longest_stretch(names: &[usize], lag: usize) -> (usize, usize) {
             falling.pop();
         }
     }
-    (best.0, best.1 + lag)
+    (best.0, best.1 + latency)
 }
 
 /// Returns the name whose number of occurrences per repetition is closest to one.
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn what_stands_before_and_behind_the_repetitions_is_left_out() {
         let names: Vec<_> = (100..110).chain([1, 2, 3].repeat(20)).chain(200..205).collect();
-        let (first, behind) = longest_stretch(&names, 3);
+        let (first, behind) = longest_time_range(&names, 3);
         assert!(first <= 10 && 70 <= behind && behind - first <= 60 + 6, "{first} {behind}");
     }
 }

@@ -3,7 +3,6 @@
 //! A window is more than two times: it also records the events that open and end it, so that it
 //! moves with them in a what-if.
 
-mod bulk;
 mod choices;
 mod completion;
 mod cycles;
@@ -139,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_number_of_work_tells_in_which_step_its_lost_launch_was() {
-        let lost_from_2 = |number: i64| {
+        let missing_from_2 = |number: i64| {
             let text = format!(
                 r#"[
             {{"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","pid":1,"tid":1,"ts":0,"dur":20}},
@@ -154,7 +153,7 @@ mod tests {
             let launches = link::launches(&tables, &silent).unwrap();
             steps(&tables, &launches, None).unwrap().rows[0].period.end_ns
         };
-        assert_eq!((lost_from_2(3), lost_from_2(8)), (110_000, 60_000));
+        assert_eq!((missing_from_2(3), missing_from_2(8)), (110_000, 60_000));
     }
 
     #[test]

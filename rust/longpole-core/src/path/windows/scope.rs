@@ -1,13 +1,14 @@
 //! The scope of an answer: the window that is shown, and the windows to which gains refer.
 
+use std::fmt;
 use std::ops::Range;
 
-use super::bulk::bulk;
 use super::choices::{annotated, annotation, between, exit_calls, step, whole};
 use super::markers::single;
 use super::model::{Choice, Window, WindowEnd};
 use super::steps::{Marked, Step, Steps, steps};
 use crate::error::Result;
+use crate::ids::EventId;
 use crate::link::Launches;
 use crate::names::{Names, named};
 use crate::tables::{EventKind, Tables};
@@ -22,7 +23,7 @@ named! {
         /// Annotations.
         Annotation "annotation",
         /// Time ranges.
-        Stretch "stretch",
+        TimeRange "time_range",
         /// The whole trace.
         Trace "trace",
     }
@@ -198,7 +199,7 @@ pub fn scope(
             let found = steps(tables, launches, step_name)?;
             let run = completed_between(&found, *start_ns, *end_ns);
             if run.is_empty() {
-                return asked(Unit::Stretch, None);
+                return asked(Unit::TimeRange, None);
             }
             let reason =
                 format!("the steps that were completed between {start_ns} and {end_ns} ns");
@@ -391,4 +392,66 @@ fn run_reason(found: &Steps, run: &[usize]) -> Reason {
 fn are_alike(lengths_ns: impl Iterator<Item = i64> + Clone) -> bool {
     let (least, most) = (lengths_ns.clone().min(), lengths_ns.max());
     most.zip(least).is_none_or(|(most, least)| most - least <= least / 50)
+}
+
+// The part of a trace that contains most GPU activities, for traces without marked iterations, in
+// which start-up can take longer than the part of interest.
+
+/// Minimum number of activities.
+const FEWEST: usize = 100;
+
+/// Percentage of the activities that the bulk contains.
+const BULK_PERCENT: usize = 90;
+
+/// The bulk must take less than one part in this many of the window.
+const TIME_ONE_IN: i64 = 2;
+
+/// The shortest part of a window that contains most of its GPU activities.
+pub(super) struct Bulk {
+    start_ns: i64,
+    end_ns: i64,
+    activity_percent: usize,
+    time_percent: i64,
+}
+
+/// Returns the bulk if it is much shorter than the window.
+fn bulk(tables: &Tables, window: &Window) -> Option<Bulk> {
+    let events = &tables.events;
+    let mut works: Vec<_> = events.ids().filter(|&id| events.kind(id).is_device_work()).collect();
+    works.sort_by_key(|&work| (events.start_ns(work), work));
+    let (start_ns, last_start_ns) = shortest(tables, &works)?;
+    let inside: Vec<_> = works
+        .iter()
+        .filter(|&&work| (start_ns..=last_start_ns).contains(&events.start_ns(work)))
+        .collect();
+    let end_ns = inside.iter().filter_map(|&&work| events.end_ns(work)).max()?;
+    let (length_ns, whole_ns) = (end_ns - start_ns, window.end_ns - window.start_ns);
+    (length_ns.checked_mul(TIME_ONE_IN)? < whole_ns).then(|| Bulk {
+        start_ns,
+        end_ns,
+        activity_percent: 100 * inside.len() / works.len(),
+        time_percent: (length_ns.saturating_mul(100) / whole_ns).max(1),
+    })
+}
+
+/// Returns the first and last start in the shortest such part.
+fn shortest(tables: &Tables, works: &[EventId]) -> Option<(i64, i64)> {
+    if works.len() < FEWEST {
+        return None;
+    }
+    let start_ns = |work: &EventId| tables.events.start_ns(*work);
+    let parts = works.windows((works.len() * BULK_PERCENT).div_ceil(100));
+    let times = parts.filter_map(|part| Some((start_ns(part.first()?), start_ns(part.last()?))));
+    times.min_by_key(|&(first_ns, last_ns)| (last_ns - first_ns, first_ns))
+}
+
+impl fmt::Display for Bulk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} % of its GPU activities lie in {} % of its time: to analyse only these, add \
+             --between {} {}",
+            self.activity_percent, self.time_percent, self.start_ns, self.end_ns
+        )
+    }
 }

@@ -113,16 +113,16 @@ fn tell_kinds(rows: &mut [(EventId, Iteration)], tables: &Tables) {
     let Some(lane) = rows.first().map(|&(event, _)| events.lane(event)) else { return };
     let of_name: Vec<_> = tables.strings.iter().map(kind_of_frame).collect();
     let kind = |event: EventId| events.name(event).and_then(|name| of_name[name.row()]);
-    let mut told: Vec<(i64, IterationKind)> = events
+    let mut marks: Vec<(i64, IterationKind)> = events
         .ids()
         .filter(|&event| events.kind(event) == EventKind::Python && events.lane(event) == lane)
         .filter_map(|event| Some((events.start_ns(event), kind(event)?)))
         .collect();
-    told.sort_unstable();
+    marks.sort_unstable();
     for (event, iteration) in rows {
         let (start_ns, end_ns) = events.span(*event).unwrap_or_default();
-        let first = told.partition_point(|row| row.0 < start_ns);
-        let mut inside = told[first..].iter().take_while(|row| row.0 < end_ns).map(|row| row.1);
+        let first = marks.partition_point(|row| row.0 < start_ns);
+        let mut inside = marks[first..].iter().take_while(|row| row.0 < end_ns).map(|row| row.1);
         let kind = inside.next();
         let agree = inside.all(|other| Some(other) == kind);
         iteration.kind = iteration.kind.or(kind.filter(|_| agree));

@@ -22,7 +22,7 @@ use crate::vocabulary::{ApiRole, IterationKind};
 
 /// An iteration is incomplete if more than one in this many of its launches lack their activity:
 /// the profiler started or stopped during it.
-const MOST_LOST_ONE_IN: usize = 100;
+const MOST_MISSING_ONE_IN: usize = 100;
 
 /// An iteration is incomplete if it has fewer than one in this many of the median number of
 /// launches.
@@ -188,8 +188,8 @@ fn of_server(tables: &Tables, submissions: &Submissions) -> Option<Steps> {
 /// Returns the time ranges between consecutive moments.
 fn between(moments: &[Moment], tables: &Tables, submissions: &Submissions) -> Vec<Step> {
     let mut completed: Option<Vec<Moment>> = None;
-    let stretches = moments.windows(2).enumerate();
-    let rows = stretches.map(|(place, pair)| {
+    let time_ranges = moments.windows(2).enumerate();
+    let rows = time_ranges.map(|(place, pair)| {
         let process = process_of(pair[0].event(), tables);
         let host_ns = (pair[0].time_ns(tables), pair[1].time_ns(tables));
         let completion = submissions.completion(process, host_ns, pair[1]);
@@ -274,11 +274,11 @@ impl Completeness {
             counts.into_iter().map(|(kind, counts)| (kind, median(counts))).collect();
         for step in rows {
             let calls = self.within(step, tables);
-            let n_lost = calls.iter().filter(|(_, has_work)| !has_work).count();
+            let n_missing = calls.iter().filter(|(_, has_work)| !has_work).count();
             let usual = usual.get(&step.kind).copied().unwrap_or(0);
             let is_full =
                 calls.len() * FEWEST_LAUNCHES_ONE_IN >= usize::try_from(usual).unwrap_or(0);
-            step.is_complete = is_full && n_lost * MOST_LOST_ONE_IN <= calls.len();
+            step.is_complete = is_full && n_missing * MOST_MISSING_ONE_IN <= calls.len();
         }
     }
 }

@@ -4,15 +4,13 @@
 
 use std::sync::Arc;
 
-use super::arguments::{DEVICE, STREAM};
+use super::arguments::{DEVICE, STREAM, integer, is_integer, number, token_text};
 use super::event::{Argument, Draft, EventScanner, Findings, Number, Whereabouts};
-use super::values::{integer, is_integer, number, token_text};
 use crate::diagnostics::Code;
 use crate::ids::{EventId, LaneId, StringId};
 use crate::read::json::{Keys, Span, Token};
 use crate::read::pairs::{Brackets, Track};
-use crate::read::profile::Profile;
-use crate::read::profile::statements;
+use crate::read::profile::{Profile, statements};
 use crate::read::recent::Recent;
 use crate::read::rows::TableBuilder;
 use crate::read::{ascend, rocm, xprof};

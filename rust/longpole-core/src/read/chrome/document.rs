@@ -5,8 +5,7 @@
 use std::sync::Arc;
 
 use super::collect::Collector;
-use super::event::EventScanner;
-use super::event::Whereabouts;
+use super::event::{EventScanner, Whereabouts};
 use super::parts::Parts;
 use super::predicted::RunEnd;
 use super::reader::EventReader;
@@ -16,13 +15,11 @@ use super::stream::EventStream;
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::Progress;
-use crate::read::Options;
 use crate::read::elements::{Elements, Outcome};
-use crate::read::header;
+use crate::read::header::with_losses;
 use crate::read::json::Token;
-use crate::read::sniff;
-use crate::read::source_losses::{self, with_losses};
 use crate::read::window::Window;
+use crate::read::{Options, header, sniff};
 use crate::strings::spelled_text;
 use crate::tables::{Header, Tables};
 
@@ -443,7 +440,7 @@ impl Document<'_> {
         for (code, offset) in said {
             self.events.stream.elements.note(code, offset)?;
         }
-        source_losses::count(&header.fields, &mut self.events.stream.elements)?;
+        header::count_losses(&header.fields, &mut self.events.stream.elements)?;
         self.events.collector.tables.seal();
         self.interpret(&mut header)?;
         let diagnostics = self.events.stream.elements.diagnostics;

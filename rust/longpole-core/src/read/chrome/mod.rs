@@ -23,7 +23,6 @@ mod recovery;
 mod repaired;
 mod shapes;
 mod stream;
-mod values;
 
 pub(super) use document::{read, repair};
 pub(super) use repaired::{Repaired, sound_value};

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::node::{self, Draft};
-use super::{archive, repair};
+use super::node;
+use super::node::Draft;
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::Progress;
 use crate::read::elements::{Elements, Outcome};
-use crate::read::json::Scanner;
+use crate::read::json::{Scanner, significant};
 use crate::read::sniff;
 use crate::read::window::Window;
 use crate::strings::{Strings, spelled_text};
@@ -29,7 +29,7 @@ pub(super) fn read(
         is_cut: false,
         first_key: b"id".to_vec(),
     };
-    archive::enter(&mut document.elements.window, &mut document.elements.diagnostics)?;
+    enter(&mut document.elements.window, &mut document.elements.diagnostics)?;
     document.whole()?;
     document.finish()
 }
@@ -164,7 +164,7 @@ impl Document<'_> {
     /// Handles the end of the file inside a node, or inside what looks like one because of an
     /// unescaped name.
     fn damaged_end(&mut self) -> Result<()> {
-        match repair::end_of_node(self.elements.window.text(), &self.first_key) {
+        match end_of_node(self.elements.window.text(), &self.first_key) {
             Some(_) => self.damaged_node(),
             None => self.cut(Code::Truncated),
         }
@@ -192,7 +192,7 @@ impl Document<'_> {
     fn damaged_node(&mut self) -> Result<()> {
         let offset = self.elements.window.offset();
         let Some(end) = self.find_end()? else { return self.cut(Code::Truncated) };
-        let fixed = repair::with_escaped_name(&self.elements.window.text()[..end]);
+        let fixed = with_escaped_name(&self.elements.window.text()[..end]);
         let draft = fixed.and_then(|mut text| {
             text.push(b' '); // a number ends at the byte after it
             self.elements.findings.clear();
@@ -214,7 +214,7 @@ impl Document<'_> {
     /// Returns the end of the damaged node at the front of the window.
     fn find_end(&mut self) -> Result<Option<usize>> {
         loop {
-            if let Some(end) = repair::end_of_node(self.elements.window.text(), &self.first_key) {
+            if let Some(end) = end_of_node(self.elements.window.text(), &self.first_key) {
                 return Ok(Some(end));
             }
             if !self.elements.more()? {
@@ -302,4 +302,115 @@ pub struct Options {
     pub strict: bool,
     /// Stop after this many bytes of the uncompressed file.
     pub max_bytes: Option<u64>,
+}
+
+// Reads the first file of a tar archive.
+
+const BLOCK: usize = 512;
+
+/// Moves the window to the content of the first file, if the window is on a tar archive.
+pub(super) fn enter(window: &mut Window<'_>, diagnostics: &mut Diagnostics) -> Result<()> {
+    loop {
+        while window.text().len() < BLOCK && window.more(diagnostics)? {}
+        let text = window.text();
+        if text.get(257..262) != Some(b"ustar") {
+            return Ok(());
+        }
+        let is_file = matches!(text[156], b'0' | 0);
+        let size = octal(&text[124..136]);
+        window.consume(BLOCK);
+        if is_file {
+            return Ok(());
+        }
+        skip(window, size.next_multiple_of(BLOCK), diagnostics)?;
+    }
+}
+
+fn octal(digits: &[u8]) -> usize {
+    let digits = digits.iter().filter(|byte| (b'0'..=b'7').contains(byte));
+    digits.fold(0, |size, digit| size.saturating_mul(8) + usize::from(digit - b'0'))
+}
+
+fn skip(window: &mut Window<'_>, mut count: usize, diagnostics: &mut Diagnostics) -> Result<()> {
+    while count > 0 {
+        let step = window.text().len().min(count);
+        window.consume(step);
+        count -= step;
+        if count > 0 && !window.more(diagnostics)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+// Repairs nodes that are not valid JSON.
+//
+// PyTorch writes names without escapes. The name of a damaged node is assumed to end at the first
+// quotation mark after which the next member of a node begins.
+
+/// Members that may follow the name of a node.
+const FOLLOWING: [&[u8]; 6] = [b"ctrl_deps", b"parent", b"id", b"rf_id", b"inputs", b"attrs"];
+
+/// Returns the end of the node at the front of `text`, found by what follows it: the next node,
+/// which begins with the key `first_key`, or the end of the list. `None` if the text contains
+/// neither.
+fn end_of_node(text: &[u8], first_key: &[u8]) -> Option<usize> {
+    memchr::memchr_iter(b'}', text)
+        .map(|at| at + 1)
+        .find(|&end| begins_behind(&text[end..], first_key))
+}
+
+/// Whether a node has just ended, and another one or the end of the list follows.
+fn begins_behind(text: &[u8], first_key: &[u8]) -> bool {
+    let rest = significant(text);
+    if let Some(rest) = rest.strip_prefix(b",") {
+        let inside = significant(rest).strip_prefix(b"{").map(significant);
+        return inside.and_then(|inside| key(inside)).is_some_and(|(key, _)| key == first_key);
+    }
+    rest.strip_prefix(b"]").map(significant).is_some_and(ends_list)
+}
+
+/// Whether the text after a bracket can follow the list of nodes.
+fn ends_list(rest: &[u8]) -> bool {
+    match rest.strip_prefix(b",") {
+        Some(rest) => key(significant(rest)).is_some_and(|(key, _)| key.ends_with(b"_ts")),
+        None => rest.strip_prefix(b"}").is_some_and(|rest| significant(rest).is_empty()),
+    }
+}
+
+/// Returns the key at the front of `text`, and the text after its colon.
+fn key(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let inside = text.strip_prefix(b"\"")?;
+    let end = memchr::memchr(b'"', inside)?;
+    let rest = significant(&inside[end + 1..]).strip_prefix(b":")?;
+    Some((&inside[..end], rest))
+}
+
+/// Returns the node with its name escaped; `None` if the name is not the problem.
+fn with_escaped_name(node: &[u8]) -> Option<Vec<u8>> {
+    let start = start_of_name(node)?;
+    let length = memchr::memchr_iter(b'"', &node[start..]).find(|&at| {
+        let rest = significant(&node[start + at + 1..]).strip_prefix(b",");
+        rest.and_then(|rest| key(significant(rest)))
+            .is_some_and(|(key, _)| FOLLOWING.contains(&key))
+    })?;
+    let name = &node[start..start + length];
+    let mut fixed = node[..start].to_vec();
+    let mut escaped = false;
+    for &byte in name {
+        if byte == b'"' && !escaped {
+            fixed.push(b'\\');
+        }
+        escaped = byte == b'\\' && !escaped;
+        fixed.push(byte);
+    }
+    fixed.extend(&node[start + length..]);
+    Some(fixed)
+}
+
+fn start_of_name(node: &[u8]) -> Option<usize> {
+    let at = memchr::memmem::find(node, b"\"name\"")?;
+    let rest = significant(&node[at + 6..]).strip_prefix(b":")?;
+    let inside = significant(rest).strip_prefix(b"\"")?;
+    Some(node.len() - inside.len())
 }

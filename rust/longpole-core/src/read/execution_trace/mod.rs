@@ -10,15 +10,13 @@
 //! JSON. Such a node is read nevertheless, and counted. Files of a killed process end in a comma;
 //! their complete nodes are kept.
 
-mod archive;
 mod document;
 mod node;
-mod repair;
+
+pub use document::Options;
 
 use std::io::Read;
 use std::path::Path;
-
-pub use document::Options;
 
 use super::source;
 use super::window::Window;

@@ -6,14 +6,13 @@
 //!
 //! Limits: an element that exceeds the window is scanned again in a longer one.
 
-mod digits;
 mod grammar;
 mod keys;
 mod scan;
-mod span;
 
-pub(super) use digits::{digit_count, leading, leading_of, thousandths, up_to_eight};
-pub(super) use grammar::{is_number, is_whitespace, significant, special};
+pub(super) use grammar::{
+    digit_count, is_number, is_whitespace, leading, leading_of, significant, special, thousandths,
+    up_to_eight,
+};
 pub(super) use keys::{Key, Keys};
-pub(super) use scan::{Scan, Scanner, Stop, starts_with_key};
-pub(super) use span::{Span, Token};
+pub(super) use scan::{Scan, Scanner, Span, Stop, Token, starts_with_key};

@@ -4,15 +4,13 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use serde_json::{Map, Value};
-
 use super::MESSAGES;
-use super::export::Export;
-use super::places::{GlobalId, texts};
+use super::export::{Export, GlobalId, texts};
 use crate::error::Result;
 use crate::ids::StringId;
 use crate::read::sqlite::Row;
 use crate::tables::Header;
+use serde_json::{Map, Value};
 
 /// Device columns, and Kineto's names for them.
 const DEVICES: &[(&str, &str)] = &[
@@ -37,6 +35,7 @@ const GRAVE: std::ops::RangeInclusive<i64> = 2..=3;
 
 /// Maximum number of messages kept, and maximum length of each.
 const MOST_MESSAGES: usize = 20;
+
 const LONGEST_MESSAGE: usize = 300;
 
 /// Metadata of the export that is kept.

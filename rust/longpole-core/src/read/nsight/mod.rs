@@ -16,14 +16,10 @@
 //! `CUDA_EVENT` records, the event that a wait refers to is unknown.
 
 mod calls;
-mod counters;
 mod device;
 mod export;
 mod header;
-mod places;
 mod ranges;
-mod torch_names;
-mod waits;
 
 use super::options::Options;
 use super::recent::ByNumber;
@@ -33,8 +29,7 @@ use crate::diagnostics::Code;
 use crate::error::Result;
 use crate::progress::Progress;
 use crate::tables::Tables;
-use export::{ARGUMENTS, Export};
-use places::Places;
+use export::{ARGUMENTS, Export, Places};
 
 /// The tables that are read as records.
 const TABLES: &[&str] = &[
@@ -47,11 +42,11 @@ const TABLES: &[&str] = &[
     calls::SYSTEM,
     calls::OVERHEAD,
     calls::PROFILER_OVERHEAD,
-    waits::RECORDS,
-    waits::WAITS,
+    calls::RECORDS,
+    calls::WAITS,
     ranges::RANGES,
-    counters::METRICS,
-    counters::MEMORY,
+    device::METRICS,
+    device::MEMORY_USAGE,
 ];
 
 /// The table of the profiler's messages about the recording.

@@ -20,32 +20,26 @@
 //! file that contains nothing else is rejected.
 
 mod annotation;
-mod clocks;
-mod counters;
-mod event;
 pub(crate) mod fields;
-mod header;
 mod packet;
 mod sequence;
 mod slices;
 mod stages;
 mod tracks;
 
-use flate2::{Decompress, FlushDecompress};
-
 use self::fields::PACKET;
 use self::slices::Slices;
-use super::Options;
 use super::elements::Elements;
 use super::header::facts;
 use super::protobuf::{Messages, Next, Wire, fields as fields_of, variable};
 use super::rows::Rows;
-use super::source_losses;
 use super::window::Window;
+use super::{Options, header};
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::Progress;
 use crate::tables::{Header, Tables};
+use flate2::{Decompress, FlushDecompress};
 
 /// Maximum uncompressed size of a compressed packet.
 const MAX_INFLATED_BYTES: usize = 64 << 20;
@@ -105,7 +99,7 @@ pub(super) fn read(
     for (code, offset) in said {
         messages.elements.note(code, offset)?;
     }
-    source_losses::count(&facts.fields, &mut messages.elements)?;
+    header::count_losses(&facts.fields, &mut messages.elements)?;
     let header = Header { format: "perfetto", ..facts };
     if slices.n_packets == 0 {
         return Err(Error::new(ErrorKind::NoEvents, bytes));

@@ -4,19 +4,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::annotation;
-use super::clocks::Clocks;
-use super::counters::{self, GpuCounters};
-use super::event::{self, TrackEvent};
 use super::fields::{
     BOOT_TIME, COUNTER_SAMPLE, DURATION, FIRST_CLOCK_OF_SEQUENCE, INSTANT, KIND, NEEDS_STATE,
     OVERLAY_SEQUENCE, PATH_SEQUENCE, SLICE_BEGIN, SLICE_END, STATE_CLEARED, TRACE_SEQUENCE,
 };
-use super::header;
-use super::packet::Packet;
-use super::sequence::Sequence;
-use super::stages::{self, Stage};
+use super::packet::{Packet, TrackEvent};
+use super::sequence::{Clocks, GpuCounters, Sequence};
+use super::stages::Stage;
 use super::tracks::{Standing, Tracks};
+use super::{annotation, packet, sequence, stages};
 use crate::diagnostics::Code;
 use crate::ids::{EventId, LaneId, StringId};
 use crate::names::Names as _;
@@ -119,7 +115,7 @@ impl<'a> Slices<'a> {
             n_packets: 0,
             n_of_path: 0,
             said: Vec::new(),
-            clocks: Clocks::default(),
+            clocks: sequence::Clocks::default(),
             sequences: HashMap::new(),
             tracks: Tracks::default(),
             brackets: Brackets::default(),
@@ -178,10 +174,10 @@ impl<'a> Slices<'a> {
             sequence.set_defaults(bytes)?;
         }
         if let Some(bytes) = packet.clocks {
-            Clocks::snapshot(bytes, &mut self.clocks, &mut sequence.clocks)?;
+            sequence::Clocks::snapshot(bytes, &mut self.clocks, &mut sequence.clocks)?;
         }
         if let Some(bytes) = packet.chrome
-            && !header::take(bytes, &mut self.fields)?
+            && !packet::take(bytes, &mut self.fields)?
         {
             self.say(Code::UnknownPacket);
         }
@@ -195,7 +191,7 @@ impl<'a> Slices<'a> {
         }
         if let Some(bytes) = packet.event {
             let time_ns = self.time_ns(packet, sequence);
-            let event = event::of(bytes)?;
+            let event = packet::event_of(bytes)?;
             if let Some(time_ns) = time_ns {
                 self.event(&event, packet.sequence, sequence, time_ns)?;
             }
@@ -451,10 +447,10 @@ impl<'a> Slices<'a> {
         sequence: &Sequence,
         time_ns: i64,
     ) -> Option<()> {
-        let event = counters::of(bytes)?;
+        let event = sequence::of(bytes)?;
         let gpu = event.gpu.unwrap_or(0);
         if let Some(bytes) = event.described {
-            let described = GpuCounters::of(bytes, Some(gpu), &mut self.rows)?;
+            let described = sequence::GpuCounters::of(bytes, Some(gpu), &mut self.rows)?;
             self.gpu_counters.insert((number, gpu), described);
         }
         let counters = match event.counters_id {

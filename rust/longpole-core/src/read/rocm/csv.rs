@@ -10,14 +10,11 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use serde_json::json;
-
-use super::activities::Devices;
 use super::activities::{
-    ARGUMENTS, Activity, Launch, kernel, kind_of_interface, memory_copy, of_recording, thread,
+    ARGUMENTS, Activity, Devices, Launch, kernel, kind_of_interface, memory_copy, of_recording,
+    thread,
 };
-use super::beside::files;
-use super::layout::{Refused, Rows as Kind, rows_of, rows_with};
+use super::layout::{Refused, Rows as Kind, files, rows_of, rows_with};
 use crate::diagnostics::{Code, Diagnostics};
 use crate::error::{Error, ErrorKind, Result};
 use crate::progress::Progress;
@@ -27,6 +24,7 @@ use crate::read::records::{Record, Records};
 use crate::read::source;
 use crate::read::window::Window;
 use crate::tables::{Header, Tables};
+use serde_json::json;
 
 /// Whether a file is one of these, judged by its first bytes; an error for those that cannot be
 /// read.

@@ -22,9 +22,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::activities::name_of_copy;
 use crate::ids::{EventId, StringId};
-use crate::read::column::Column;
-use crate::read::profile::Profile;
-use crate::read::profile::statements;
+use crate::read::profile;
+use crate::read::profile::{Column, Profile, statements};
 use crate::strings::Strings;
 use crate::tables::{ArgTables, ArgValue, EventTable, FlowTable, LaneTable, MetadataTable, Place};
 use crate::vocabulary::EventKind;
@@ -127,7 +126,7 @@ fn kineto_name(name: &str) -> Option<String> {
 /// Replaces whole microseconds by the exact times, on the time axis of the file: the origin of `ts`
 /// may differ from that of `BeginNs`.
 fn assign_times(events: &[(EventId, Section)], profile: &mut Profile<'_>) {
-    let [begins, ends] = ["BeginNs", "EndNs"].map(|key| Column::of(key, profile.args));
+    let [begins, ends] = ["BeginNs", "EndNs"].map(|key| profile::Column::of(key, profile.args));
     let (Some(begins), Some(ends)) = (begins, ends) else { return };
     let mut shift_ns = None;
     for &(event, _) in events {
@@ -247,7 +246,8 @@ fn pairs(
     strings: &Strings,
     start_ns: impl Fn(EventId) -> i64,
 ) -> Option<Vec<(EventId, i64)>> {
-    let (index, device) = (Column::of("Index", args)?, Column::of("dev-id", args)?);
+    let (index, device) =
+        (profile::Column::of("Index", args)?, profile::Column::of("dev-id", args)?);
     let (mut calls, mut activities) = (HashMap::new(), Vec::new());
     for &(event, section) in events {
         let Some(number) = index.integer(event, strings).filter(|&it| it >= 0) else { continue };
@@ -279,7 +279,7 @@ struct Numbers<'a> {
 
 impl<'a> Numbers<'a> {
     fn of(args: &'a ArgTables) -> Self {
-        let column = |key| Column::of(key, args);
+        let column = |key| profile::Column::of(key, args);
         Self { process: column("pid"), device: column("dev-id"), stream: column("stream-id") }
     }
 

@@ -1,15 +1,15 @@
 //! The JSON document of a saved trace, with everything outside its columns.
 
-use serde_json::{Value, json};
-
-use super::layout::damaged;
+use super::archive::damaged;
 use crate::diagnostics::{Diagnostic, Diagnostics};
 use crate::error::{Error, ErrorKind, Result, SAVE_VERSION};
 use crate::ids::StringId;
 use crate::tables::{ArgTable, ArgTables, Arguments, Header, Tables};
 use crate::vocabulary::Vocabulary;
+use serde_json::{Value, json};
 
 const FORMAT: &str = "longpole-trace";
+
 const FORMATS: &[&str] = &[
     "kineto-json",
     "chrome-json",

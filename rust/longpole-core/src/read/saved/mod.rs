@@ -9,16 +9,15 @@
 //! longpole writes these files in only one way. Every byte except the values is therefore known and
 //! compared, and the values have checksums. Any difference is rejected.
 
-mod archive;
+pub(crate) mod archive;
 mod document;
-pub(crate) mod layout;
+
+pub(crate) use self::document::document_of;
 
 use std::sync::Arc;
 
 use self::archive::Archive;
 use self::document::Document;
-pub(crate) use self::document::document_of;
-use self::layout::{LANES, SOURCES, damaged, not_saved};
 use super::Options;
 use super::window::Window;
 use crate::error::{Error, ErrorKind, Result};
@@ -29,10 +28,11 @@ use crate::tables::{
     ArgColumn, ArgTables, Arguments, ColumnMut, CounterTable, EventTable, FlowSource, FlowTable,
     LaneTable, MetadataTable, Place, Tables,
 };
+use archive::{LANES, SOURCES, damaged, not_saved};
 
 /// Whether a file begins like a saved trace.
 pub(super) fn is_saved(head: &[u8]) -> bool {
-    let name = layout::DOCUMENT.as_bytes();
+    let name = archive::DOCUMENT.as_bytes();
     head.starts_with(b"PK\x03\x04") && head.get(30..).is_some_and(|rest| rest.starts_with(name))
 }
 

@@ -1,16 +1,15 @@
 //! Sources of bytes: a path, bytes in memory or any reader.
 
-mod folders;
 mod opening;
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::sync::Arc;
-
-pub use folders::{confine, is_confined};
 #[cfg(unix)]
 pub use opening::open_folder;
-pub use opening::{open_named, open_regular};
+pub use opening::{confine, is_confined, open_named, open_regular};
+
+use std::fs::File;
+use std::io;
+use std::io::Read;
+use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, IoError};
 

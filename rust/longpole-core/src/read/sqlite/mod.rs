@@ -10,18 +10,13 @@
 //! missing rows in between are counted. Missing rows at the end are detected only if a page was
 //! lost (`pages`), not if they were deleted.
 
-mod address;
 mod database;
-mod page;
 mod pages;
 mod reading;
-mod rows;
 mod scan;
 mod table;
-mod texts;
 
 pub(super) use database::Database;
-pub(super) use reading::{Reading, Rows};
-pub(super) use rows::Row;
+pub(super) use reading::{Reading, Rows, Texts};
+pub(super) use scan::Row;
 pub(super) use table::Finder;
-pub(super) use texts::Texts;

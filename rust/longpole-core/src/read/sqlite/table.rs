@@ -2,10 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use super::scan::{Batch, Row, Scan};
 use rusqlite::{Connection, OptionalExtension, Statement};
-
-use super::rows::{Batch, Row};
-use super::scan::Scan;
 
 /// A table and its schema.
 pub(super) struct Table<'a> {

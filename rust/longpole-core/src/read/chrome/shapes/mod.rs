@@ -9,7 +9,6 @@
 //! Limits: begin and end events, counters, asynchronous events, and events with anything unusual
 //! are never predicted. The number of shapes and their size are bounded.
 
-mod outline;
 mod predictor;
 mod shape;
 mod value;

@@ -1,0 +1,38 @@
+"""Public names of a package, imported on first use, so that importing the package is cheap."""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+
+__all__ = ["imported_on_use"]
+
+
+def imported_on_use(
+    package: str,
+    modules: Mapping[str, str],
+    prepared: Callable[[object], object] | None = None,
+) -> tuple[Callable[[str], object], Callable[[], Iterable[str]]]:
+    """Return `__getattr__` and `__dir__` of a package.
+
+    Parameters
+    ----------
+    package
+        The name of the package.
+    modules
+        The module of each public name, relative to the package.
+    prepared
+        Called with an object when it is first used; its result becomes the public object.
+    """
+
+    def get(name: str) -> object:
+        if name not in modules:
+            message = f"module {package!r} has no attribute {name!r}"
+            raise AttributeError(message)
+        found = getattr(import_module(f"{package}.{modules[name]}"), name)
+        if prepared is not None:
+            found = prepared(found)
+        # A module of the same name was bound by its import: keep the object.
+        setattr(sys.modules[package], name, found)
+        return found
+
+    return get, lambda: sorted(modules)
