@@ -148,7 +148,11 @@ class _Collected:
         usual = [each[side.median_row] for each, side in zip(steps, self.sides, strict=True)]
         matches = match_sequences(usual[0], usual[1])
         names = [_names(side, step.events) for side, step in zip(self.sides, usual, strict=True)]
-        told = [_told(match, names) for match in matches]
+        times_ns = [
+            side.events["duration_ns"].gather(step.events).fill_null(0).to_list()
+            for side, step in zip(self.sides, usual, strict=True)
+        ]
+        told = [_told(match, names, times_ns) for match in matches]
         for number, side in enumerate(self.sides):
             place = _codes_of_places(matches, number, len(usual[number].events))
             rows, alone = _coded(side, steps[number], usual[number], place, len(told))
@@ -287,10 +291,15 @@ def _alone(name: str | None) -> Told:
     return "same", (name,), (name,)
 
 
-def _told(match: Match, names: list[list[str | None]]) -> Told:
-    """Describe moved work with an unchanged name like work that stayed: it is the same."""
-    base = tuple(names[0][place] for place in match.base)
-    new = tuple(names[1][place] for place in match.new)
+def _told(match: Match, names: list[list[str | None]], times_ns: list[list[int]]) -> Told:
+    """Describe moved work with an unchanged name like work that stayed: it is the same.
+
+    Of several, the longest comes first.
+    """
+    base, new = (
+        tuple(names[number][it] for it in sorted(places, key=lambda it: -times_ns[number][it]))
+        for number, places in enumerate((match.base, match.new))
+    )
     return "same" if match.relation == "moved" and base == new else match.relation, base, new
 
 
