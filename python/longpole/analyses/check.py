@@ -279,6 +279,8 @@ def _ranks(trace: Trace) -> Iterator[Finding]:
         yield finding("several_processes", n_processes)
     if trace.rank is None and len(trace.core.collectives()):
         yield finding("no_rank")
+    if trace.rank is not None and (trace.world_size or 1) > 1:
+        yield finding("one_of_ranks", rank=str(trace.rank), size=f"{trace.world_size:,}")
 
 
 def finding(code: str, count: int = 1, first: Place | None = None, **blanks: str) -> Finding:

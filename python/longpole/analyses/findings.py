@@ -262,6 +262,12 @@ KINDS: Final = {
         "this file holds at most a million events; the last ones may be missing",
         "read the other file",
     ),
+    "one_of_ranks": Kind(
+        "info",
+        "the file is rank {rank} of {size}",
+        "waits for the other ranks are part of communication",
+        "`longpole ranks` reads the files of all ranks, and says which are missing",
+    ),
     "no_rank": Kind(
         "info",
         "the file does not name its rank",
