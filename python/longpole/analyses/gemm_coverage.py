@@ -205,7 +205,7 @@ def _inputs_elsewhere(
 
 
 def _iteration_within(iterations: pl.DataFrame, window: Window) -> int | None:
-    """Return the iteration that overlaps the window most; None if no order of names decided."""
+    """Return the iteration that overlaps the window most; None if iterations are unknown."""
     start, end = pl.col("start_ns"), pl.col("start_ns") + pl.col("duration_ns")
     inside_ns = pl.min_horizontal(end, window.end_ns) - pl.max_horizontal(start, window.start_ns)
     order = iterations.sort(inside_ns, "iteration", descending=[True, False])

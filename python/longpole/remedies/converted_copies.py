@@ -170,7 +170,7 @@ def _found(facts: Facts, rows: list[_Converted], types: tuple[str, str]) -> Foun
 
 
 def _gone(facts: Facts, row: _Converted) -> Iterator[Change]:
-    """Yield what is saved without the conversion on the CPU, but for the launch of another."""
+    """Yield the changes that remove the conversion on the CPU, except for a launch."""
     launch = min(_LAUNCH_NS / max(row.cast.duration_ns, 1), 1.0)
     yield Scale(by=launch, time_ranges=[row.cast.time_range])
     yield Scale(by=row.share, kind="copy", events=[row.copy.event])

@@ -80,7 +80,7 @@ def _cells(
 
 
 def _cell(column: Column, text: str, short: str, value: Cell, links: EventLinks | None) -> str:
-    """Show a value; a name that is shortened or put into words is whole in its tooltip."""
+    """Show a value; the tooltip of a shortened or reworded name has the whole name."""
     if column.type == "share" and isinstance(value, int | float):
         part = min(max(value, 0.0), 1.0)
         return f'<td class="part" style="--share: {part:.3f}">{inert(text)}</td>'

@@ -120,7 +120,7 @@ def abstentions(verdict: Verdict, window: str) -> list[Abstention]:
 
 
 def exit_code_of(verdict: Verdict) -> int:
-    """Return the exit code: whether an answer is too uncertain for a verdict."""
+    """Return the exit code, which tells whether the verdict is inconclusive."""
     is_open = verdict.status == "inconclusive"
     return exit_codes.INCONCLUSIVE if is_open else exit_codes.OK
 
