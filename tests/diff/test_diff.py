@@ -202,6 +202,8 @@ def test_steps_of_which_the_work_does_not_correspond_are_compared_all_the_same(b
     other = read(simulate("random", seed=5, steps=6), "other.json")
     found = longpole.diff(base, other)
     assert (found.verdict, found.is_related) == ("improvement", False)
+    assert found.sentence.startswith("Improvement ")
+    assert ", if both are the same program: the mean step goes from " in found.sentence
     assert "so the steps are compared, not their parts" in found.sentence
 
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from longpole import read_traces
+from longpole import read_trace, read_traces
+from longpole.analyses.check import check
+from longpole.cli import program
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 
@@ -27,3 +29,17 @@ def test_all_calls_are_matched(ranks):
 def test_the_rank_that_works_on_the_host_makes_the_other_wait():
     paths = [RECORDINGS / f"late_rank.rank{number}.json.gz" for number in (0, 1)]
     assert read_traces(paths).calls["last"].to_list() == [1, 1, 1, 1]
+
+
+def test_of_a_step_only_the_path_is_shown(capsys):
+    paths = [str(RECORDINGS / f"late_rank.rank{number}.json.gz") for number in (0, 1)]
+    assert program.run(["ranks", *paths, "--step", "3"]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert "2 ranks (0 and 1), whole run; the path is that of step 3, " in first
+
+
+def test_a_file_of_several_ranks_says_so():
+    found = check(read_trace(RECORDINGS / "late_rank.rank1.json.gz"))
+    assert [it.sentence for it in found if it.code == "one_of_ranks"] == ["the file is rank 1 of 2"]
+    alone = check(read_trace(RECORDINGS / "decode.before.json.gz"))
+    assert "one_of_ranks" not in [it.code for it in alone]

@@ -71,3 +71,11 @@ def test_a_picture_is_of_one_trace_and_of_work(tmp_path, capsys):
     answer = json.loads(capsys.readouterr().out)
     assert answer["abstains_because"][0]["code"] == "no_work"
     assert not (tmp_path / "step.svg").exists()
+
+
+def test_a_file_that_would_be_neither_page_nor_picture_is_refused(tmp_path, capsys):
+    trace = str(TraceBuilder().operator("aten::mm", (0, 20)).write(tmp_path / "trace.json"))
+    file = tmp_path / "report.pdf"
+    assert run(["report", trace, "-o", str(file)]) == exit_codes.USAGE
+    assert "a page (.html) or a picture (.svg), not a file .pdf" in capsys.readouterr().err
+    assert not file.exists()

@@ -1,6 +1,7 @@
 """Verdicts on tiny programs whose long pole is plain, and on real traces."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,6 +10,7 @@ from longpole.cli.program import run
 from longpole.remedies import recurring_call
 from longpole.testing import TraceBuilder
 from longpole.verdict import actions
+from longpole.verdict.spent import spent_on
 from longpole.wording import short_name
 from oracles.simulator.scenarios import run_scenario
 from real_traces import SHARED, real_traces
@@ -75,6 +77,33 @@ def test_a_program_whose_kernels_are_slow_is_held_up_by_its_kernels():
         == "volta_sgemm takes 90 % of the time (1 kernel a step; longest: event 6)."
     )
     assert verdict.sentence.startswith("The step takes 100 µs (mean of 4); the kernels")
+
+
+@pytest.mark.parametrize(
+    ("longest", "told"), [(0.7, "12 calls, one of which takes 70 %"), (0.1, "12 calls")]
+)
+def test_one_call_that_takes_most_of_the_time_of_all_is_named(longest, told):
+    busiest = ("hipLaunchKernel", 0.71, 12, longest, "launch", False)
+    parts = {"sides": ["host"], "function": None, "busiest": busiest}
+    [line] = spent_on(SimpleNamespace(parts=parts))
+    assert line == f"hipLaunchKernel takes 71 % of the time ({told})."
+
+
+def test_copies_that_run_at_the_same_time_do_not_take_all_of_the_time():
+    name = "Memcpy HtoD (Pinned -> Device)"
+
+    def copying(begin, number):
+        return [
+            launch(begin, begin + 2, number),
+            copy(name, begin + 3, begin + 95, number),
+            launch(begin + 2, begin + 4, number + 100),
+            kernel(name, begin + 5, begin + 97, number + 100, stream=8, category="gpu_memcpy"),
+            call("cudaDeviceSynchronize", begin + 5, begin + 99),
+        ]
+
+    verdict = read(loop(copying)).verdict()
+    told = "takes 184 µs, several at a time (2 copies a step; "
+    assert any(told in line for line in verdict.actions), verdict.actions
 
 
 def test_data_loading_is_named_before_the_rest_of_the_host():
