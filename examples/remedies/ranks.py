@@ -60,7 +60,7 @@ def main(output: Path) -> None:
 
 
 def late(*, is_slow: bool) -> Step:
-    """Let rank 1 work on the host before the gradients are summed."""
+    """Return a step that sums gradients after rank 1 worked on the host for 20 ms."""
     factors, gradients = _factors(), random(4_000_000)
 
     def step() -> None:
@@ -77,7 +77,7 @@ def late(*, is_slow: bool) -> Step:
 
 
 def small(*, is_slow: bool) -> Step:
-    """Sum 64 gradients of 64 KiB, each on its own or all together."""
+    """Return a step that sums 64 gradients of 64 KiB, one by one or all together."""
     factors, gradients = _factors(), [random(16_384) for _ in range(64)]
     flat = random(64 * 16_384)
 
@@ -95,7 +95,7 @@ def small(*, is_slow: bool) -> Step:
 
 
 def overlap(*, is_slow: bool) -> Step:
-    """Sum four gradients of 16 MB, each before the next is computed or meanwhile."""
+    """Return a step that sums four gradients of 16 MB, after computing or meanwhile."""
     factors, gradients = _factors(), [random(4_000_000) for _ in range(4)]
 
     def step() -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from longpole.critical_path.path import CriticalPath
     from longpole.trace import Trace
 
-__all__ = ["PathSection", "in_order", "sections_table"]
+__all__ = ["PathRow", "in_order", "sections_table"]
 
 _ON_DEVICE: Final = frozenset(
     (
@@ -29,7 +29,7 @@ _BACKWARD: Final = "autograd::engine::evaluate_function: "
 _MOST_NAMES: Final = 2
 
 
-class PathSection(Row):
+class PathRow(Row):
     """Consecutive segments of a path that belong to one operator, function or annotation."""
 
     start_ns: int
@@ -62,7 +62,7 @@ class _Segment(NamedTuple):
     duration_ns: int
 
 
-def in_order(path: CriticalPath, trace: Trace) -> list[PathSection]:
+def in_order(path: CriticalPath, trace: Trace) -> list[PathRow]:
     """Return the sections of a path in time order; they cover its window.
 
     Examples
@@ -81,7 +81,7 @@ def in_order(path: CriticalPath, trace: Trace) -> list[PathSection]:
         duration_ns = sum(segment.duration_ns for segment in segments)
         longest = max(segments, key=lambda segment: segment.duration_ns)
         found.append(
-            PathSection(
+            PathRow(
                 start_ns=segments[0].start_ns - start_ns,
                 duration_ns=duration_ns,
                 share=duration_ns / length_ns,
@@ -154,7 +154,7 @@ def _most(parts: Sequence[tuple[str, int]]) -> list[str]:
     return sorted(total_ns, key=lambda name: -total_ns[name])
 
 
-def sections_table(sections: Sequence[PathSection], top: int) -> Table:
+def sections_table(sections: Sequence[PathRow], top: int) -> Table:
     """Show the `top` longest sections in time order, and those between them as one row each."""
     ranked = sorted(range(len(sections)), key=lambda place: -sections[place]["duration_ns"])
     chosen = set(ranked[:top])
@@ -183,14 +183,14 @@ def sections_table(sections: Sequence[PathSection], top: int) -> Table:
     return Table(columns, cells)
 
 
-def _together(run: Sequence[PathSection]) -> PathSection:
+def _together(run: Sequence[PathRow]) -> PathRow:
     """Return short sections as one."""
     names = _most([(row["name"].removeprefix(_BACKWARD), row["duration_ns"]) for row in run])
     annotations = {row["annotation"] for row in run}
     sides = {row["side"] for row in run}
     longest = max(run, key=lambda row: row["duration_ns"])
     told = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
-    return PathSection(
+    return PathRow(
         start_ns=run[0]["start_ns"],
         duration_ns=sum(row["duration_ns"] for row in run),
         share=sum(row["share"] for row in run),

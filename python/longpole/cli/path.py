@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from longpole.analyses.path_order import PathSection, in_order, sections_table
+from longpole.analyses.path_order import PathRow, in_order, sections_table
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.windows import exit_code_of, known_of
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
@@ -99,7 +99,7 @@ class PathData(Row):
     names: list[NameTotal]
     counts: dict[str, int]
     """Number of corrections and omissions in the graph, by kind."""
-    in_order: list[PathSection] | None
+    in_order: list[PathRow] | None
     """With `--in-order`, the operators in time order."""
     verdict: Verdict
 
@@ -139,7 +139,7 @@ def _answer(name: str, trace: Trace, found: Found, *, top: int, is_in_order: boo
     return document, exit_code_of(verdict)
 
 
-def _order(path: CriticalPath, sections: Sequence[PathSection], top: int) -> list[Block]:
+def _order(path: CriticalPath, sections: Sequence[PathRow], top: int) -> list[Block]:
     total = f"Total {duration(path.length_ns)}, in time order:"
     return [Sentence(total), sections_table(sections, top)]
 

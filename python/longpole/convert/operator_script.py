@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.convert.execution_trace import link_execution_trace, read_execution_trace
+from longpole.flops.dtypes import python_name
 from longpole.inputs import INPUT_ARGUMENTS, item_at
 from longpole.stacks import subtree
 
@@ -23,26 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FUNCTIONS", "OperatorScript", "operator_script", "recorded_inputs"]
 
-_TORCH_NAMES: Final = {
-    "double": "float64",
-    "float": "float32",
-    "c10::Half": "float16",
-    "c10::BFloat16": "bfloat16",
-    "c10::Float8_e4m3fn": "float8_e4m3fn",
-    "c10::Float8_e4m3fnuz": "float8_e4m3fnuz",
-    "c10::Float8_e5m2": "float8_e5m2",
-    "c10::Float8_e5m2fnuz": "float8_e5m2fnuz",
-    "c10::complex<float>": "complex64",
-    "c10::complex<double>": "complex128",
-    "long int": "int64",
-    "long": "int64",
-    "int": "int32",
-    "short int": "int16",
-    "short": "int16",
-    "signed char": "int8",
-    "unsigned char": "uint8",
-    "bool": "bool",
-}
 _ASSUMED: Final = "float32"
 _UNKNOWN: Final = "NOT_RECORDED"
 
@@ -330,9 +311,9 @@ def _kineto_input(type_: str, text: str, shape: Any, steps: Any) -> tuple[str, l
     if type_ == "TensorList" or (shape and isinstance(shape[0], list)):
         parts = [_tensor(one, item_at(steps, place), _ASSUMED) for place, one in enumerate(shape)]
         return f"[{', '.join(parts)}]", [f"the types in its list: {_ASSUMED} is assumed"]
-    if type_ in _TORCH_NAMES:
+    if (dtype := python_name(type_)) is not None:
         lacks = [] if steps is not None else ["strides: contiguous is assumed"]
-        return _tensor(shape, steps, _TORCH_NAMES[type_]), lacks
+        return _tensor(shape, steps, dtype), lacks
     if not type_ and not shape and not text:
         return "None", []
     value = _literal(text)
@@ -379,8 +360,8 @@ def _of_node(row: dict[str, Any]) -> _Call:
 def _node_input(type_: str, value: Any, shape: Any, steps: Any) -> str:
     if type_.startswith("Tensor("):
         name = type_.removeprefix("Tensor(").removesuffix(")")
-        if name in _TORCH_NAMES:
-            return _tensor(shape, steps, _TORCH_NAMES[name])
+        if (dtype := python_name(name)) is not None:
+            return _tensor(shape, steps, dtype)
         return "None" if "nullptr" in name else _UNKNOWN
     if type_.startswith("GenericList["):
         parts = list(_list_types(type_))

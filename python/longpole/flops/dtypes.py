@@ -7,37 +7,38 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["is_integral", "item_bytes", "promoted", "scalar_type"]
+__all__ = ["is_integral", "item_bytes", "promoted", "python_name", "scalar_type"]
 
 
 class _Kind(NamedTuple):
-    """Properties of a type that determine promotion."""
+    """Properties of a type that determine promotion, and its name in Python."""
 
     category: int
     """Booleans, integers, floating-point and complex numbers, in this order."""
     n_bytes: int
+    name: str
 
 
 _INTEGRAL: Final = 1
 _KINDS: Final[Mapping[str, _Kind]] = {
-    "bool": _Kind(0, 1),
-    "unsigned char": _Kind(1, 1),
-    "signed char": _Kind(1, 1),
-    "short int": _Kind(1, 2),
-    "short": _Kind(1, 2),
-    "int": _Kind(1, 4),
-    "long int": _Kind(1, 8),
-    "long": _Kind(1, 8),
-    "c10::Float8_e4m3fn": _Kind(2, 1),
-    "c10::Float8_e4m3fnuz": _Kind(2, 1),
-    "c10::Float8_e5m2": _Kind(2, 1),
-    "c10::Float8_e5m2fnuz": _Kind(2, 1),
-    "c10::Half": _Kind(2, 2),
-    "c10::BFloat16": _Kind(2, 2),
-    "float": _Kind(2, 4),
-    "double": _Kind(2, 8),
-    "c10::complex<float>": _Kind(3, 8),
-    "c10::complex<double>": _Kind(3, 16),
+    "bool": _Kind(0, 1, "bool"),
+    "unsigned char": _Kind(1, 1, "uint8"),
+    "signed char": _Kind(1, 1, "int8"),
+    "short int": _Kind(1, 2, "int16"),
+    "short": _Kind(1, 2, "int16"),
+    "int": _Kind(1, 4, "int32"),
+    "long int": _Kind(1, 8, "int64"),
+    "long": _Kind(1, 8, "int64"),
+    "c10::Float8_e4m3fn": _Kind(2, 1, "float8_e4m3fn"),
+    "c10::Float8_e4m3fnuz": _Kind(2, 1, "float8_e4m3fnuz"),
+    "c10::Float8_e5m2": _Kind(2, 1, "float8_e5m2"),
+    "c10::Float8_e5m2fnuz": _Kind(2, 1, "float8_e5m2fnuz"),
+    "c10::Half": _Kind(2, 2, "float16"),
+    "c10::BFloat16": _Kind(2, 2, "bfloat16"),
+    "float": _Kind(2, 4, "float32"),
+    "double": _Kind(2, 8, "float64"),
+    "c10::complex<float>": _Kind(3, 8, "complex64"),
+    "c10::complex<double>": _Kind(3, 16, "complex128"),
 }
 
 # Numbers of `c10::ScalarType`, which represent types among the values of arguments.
@@ -65,6 +66,18 @@ def item_bytes(dtype: str) -> int | None:
     """Return the size of an element in bytes; None for an unknown type."""
     kind = _KINDS.get(dtype)
     return None if kind is None else kind.n_bytes
+
+
+def python_name(dtype: str) -> str | None:
+    """Return what a program calls a type; None for an unknown type.
+
+    Examples
+    --------
+    >>> python_name("c10::BFloat16"), python_name("unsigned char"), python_name("Scalar")
+    ('bfloat16', 'uint8', None)
+    """
+    kind = _KINDS.get(dtype)
+    return None if kind is None else kind.name
 
 
 def is_integral(dtype: str) -> bool:

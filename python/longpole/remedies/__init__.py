@@ -26,7 +26,7 @@ place. These queries suffice for most remedies:
 Of many windows that take about the same time, facts and gains are those of a few consecutive ones.
 A window that takes much longer, such as one in which code is compiled, makes them those of all.
 What happens in fewer than half of the windows is usually not worth a change. What a thread
-launches in a row are activities sorted by the start of their call (`tensor_loop.py`).
+launches in a row is `in_launch_order(works)`.
 
 Changes are those of `longpole.critical_path.changes`: `Scale`, `Drop`, `Replace` (by a computed
 time), `Insert` (what the mechanism costs) and `RemoveWait`, which apply in their order: `Scale`

@@ -11,7 +11,9 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.critical_path.changes import Insert, Scale
+from longpole.flops.dtypes import python_name
 from longpole.remedies.model import Found, Remedy
+from longpole.remedies.pinned_copies import CALL_NS
 from longpole.wording import count, duration
 
 if TYPE_CHECKING:
@@ -52,24 +54,6 @@ _LAUNCH_NS: Final = 20_000
 _OF_BANDWIDTH: Final = 0.6
 _LEAST_BANDWIDTH: Final = 300.0
 
-# What a call that only enqueues a copy takes.
-_CALL_NS: Final = 10_000
-
-_NAMES: Final = {
-    "unsigned char": "uint8",
-    "signed char": "int8",
-    "short": "int16",
-    "short int": "int16",
-    "int": "int32",
-    "long": "int64",
-    "long int": "int64",
-    "float": "float32",
-    "double": "float64",
-    "c10::Half": "float16",
-    "c10::BFloat16": "bfloat16",
-}
-"""Types as a program writes them."""
-
 
 class _Converted(NamedTuple):
     """A conversion on the CPU and the copy of its result to the GPU."""
@@ -107,10 +91,10 @@ def _find(facts: Facts) -> Iterator[Found]:
         converted = _converted(facts, copy, ended)
         if converted is not None:
             of_types[converted.source, converted.target].append(converted)
-    for (source, target), rows in sorted(of_types.items()):
+    for _, rows in sorted(of_types.items()):
         gone_ns = sum(row.cast.duration_ns + row.copy.duration_ns for row in rows)
         if facts.is_worth(gone_ns):
-            yield _found(facts, rows, (_NAMES.get(source, source), _NAMES.get(target, target)))
+            yield _found(facts, rows)
 
 
 def _converted(
@@ -149,8 +133,8 @@ def _sizes(
     return small * source.numel, large * target.numel
 
 
-def _found(facts: Facts, rows: list[_Converted], types: tuple[str, str]) -> Found:
-    source, target = types
+def _found(facts: Facts, rows: list[_Converted]) -> Found:
+    source, target = (python_name(name) or name for name in (rows[0].source, rows[0].target))
     gone = [change for row in rows for change in _gone(facts, row)]
     host_ns = sum(row.cast.duration_ns for row in rows)
     n_copies = max(round(facts.per_window(len(rows))), 1)
@@ -177,8 +161,8 @@ def _gone(facts: Facts, row: _Converted) -> Iterator[Change]:
     call = row.copy.call
     if call is not None and any(facts.core.pageable_ends(row.copy.event)):
         # The call stages the bytes.
-        length_ns = max(facts.place(call).duration_ns or 0, _CALL_NS)
-        yield Scale(by=max(row.share, _CALL_NS / length_ns), events=[call])
+        length_ns = max(facts.place(call).duration_ns or 0, CALL_NS)
+        yield Scale(by=max(row.share, CALL_NS / length_ns), events=[call])
 
 
 def _conversion(facts: Facts, row: _Converted) -> Change:

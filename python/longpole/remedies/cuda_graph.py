@@ -162,5 +162,6 @@ REMEDY: Final = Remedy(
     "node, with 0.3 us between nodes; at least three times that with 1 us between nodes, and "
     "half of the host time in training",
     not_when="they are replayed already, or the host limits nothing",
+    replaces_launches=True,
     find=_find,
 )

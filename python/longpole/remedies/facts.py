@@ -7,7 +7,7 @@ The core answers from its graph; nothing here needs polars. Times are in ns, eve
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -285,6 +285,18 @@ class Facts:
     def launched_in(self, time_ranges: Sequence[TimeRange]) -> list[Activity]:
         """List the GPU activities launched in some time spans of threads."""
         return [Activity(*row) for row in self.core.launched_in(list(time_ranges))]
+
+    def in_launch_order(self, works: Iterable[Activity]) -> list[list[Activity]]:
+        """Return GPU activities in launch order, those of each thread and window together."""
+        lanes: dict[tuple[int, int], list[tuple[int, Activity]]] = defaultdict(list)
+        for work in works:
+            if work.call is not None:
+                place = self.place(work.call)
+                lanes[place.lane, work.window].append((place.start_ns, work))
+        return [
+            [work for _, work in sorted(rows, key=lambda row: (row[0], row[1].event))]
+            for _, rows in sorted(lanes.items())
+        ]
 
     def names_in(self, time_ranges: Sequence[TimeRange]) -> list[Named]:
         """List the events that begin in some time spans of threads, by name."""

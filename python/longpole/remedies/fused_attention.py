@@ -162,15 +162,11 @@ def _operand_copies(rows: list[Sized], first: int, end: int) -> list[Sized]:
     """Return the copies next to an attention that lay out its operands and its result."""
     sizes = {tensor.numel for it in rows[first:end] if is_product(it) for tensor in it.tensors}
     before = takewhile(
-        lambda it: it.name == _COPY and _elements(it) in sizes,
+        lambda it: it.name == _COPY and it.n_elements in sizes,
         (rows[place] for place in range(first - 1, -1, -1)),
     )
-    after = (it for it in rows[end : end + 1] if it.name == _COPY and _elements(it) in sizes)
+    after = (it for it in rows[end : end + 1] if it.name == _COPY and it.n_elements in sizes)
     return [*before, *after]
-
-
-def _elements(row: Sized) -> int:
-    return max((tensor.numel for tensor in row.tensors), default=0)
 
 
 def _is_other(row: Sized) -> bool:

@@ -140,13 +140,13 @@ def _rows(operators: list[Sized], left_out: set[int]) -> Iterator[_Row]:
         is_one = _is_elementwise(it) and it.kernels[0].event not in left_out
         if row and not (is_one and _continues(row, it)):
             if len(row) >= _LEAST_IN_ROW:
-                yield _Row(row, _elements(row[0]), first)
+                yield _Row(row, row[0].n_elements, first)
             row = []
         if is_one:
             first = place if not row else first
             row.append(it)
     if len(row) >= _LEAST_IN_ROW:
-        yield _Row(row, _elements(row[0]), first)
+        yield _Row(row, row[0].n_elements, first)
 
 
 def _with_neighbours(
@@ -172,7 +172,7 @@ def _is_fused_with(row: _Row, it: Sized, left_out: set[int]) -> bool:
         return False
     if not (is_pointwise(it.name) or it.name in _REDUCTIONS or it.name == _CAT):
         return False
-    ratio = _elements(it) / max(row.n_elements, 1)
+    ratio = it.n_elements / max(row.n_elements, 1)
     return 1 / _ALIKE <= ratio <= _ALIKE or ratio <= 1 / _OF_ROWS
 
 
@@ -180,7 +180,7 @@ def _is_elementwise(it: Sized) -> bool:
     """Whether an operator computes elements in their memory order."""
     if not is_pointwise(it.name) or _bytes(it) < _LEAST_BYTES:
         return False
-    n_elements = _elements(it)
+    n_elements = it.n_elements
     strides = {one.strides for one in it.tensors if one.numel == n_elements}
     return len(strides) == 1 and len(it.kernels) == 1
 
@@ -192,11 +192,7 @@ def _continues(row: list[Sized], it: Sized) -> bool:
     one size.
     """
     is_again = it.name.endswith("_") and any(one.name == it.name for one in row)
-    return _elements(it) == _elements(row[0]) and not is_again
-
-
-def _elements(it: Sized) -> int:
-    return max((tensor.numel for tensor in it.tensors), default=0)
+    return it.n_elements == row[0].n_elements and not is_again
 
 
 def _bytes(it: Sized) -> int:

@@ -86,6 +86,8 @@ class Remedy:
     """When it does not apply."""
     is_upper_bound: bool = False
     """Whether even its lower bound is an upper bound, because it may not be possible."""
+    replaces_launches: bool = False
+    """Whether it leaves one launch of many, so that their number shows if it was applied."""
     is_computed: bool = True
     """Whether its changes model the gain; otherwise it has none and is only reported."""
     find: Callable[[Facts], Iterable[Found]] = field(repr=False)

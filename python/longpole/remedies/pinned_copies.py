@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from longpole.critical_path.changes import Change
     from longpole.remedies.facts import Activity, Facts
 
-__all__ = ["REMEDY"]
+__all__ = ["CALL_NS", "REMEDY"]
 
 # Smaller copies take as long as their call, which pinned memory does not change.
 _LEAST_BYTES: Final = 1 << 20
@@ -34,8 +34,8 @@ _OF_LINK: Final = (
 )
 _PINNED: Final = (22.0, 56.0)
 
-# What a call that only enqueues a copy takes.
-_CALL_NS: Final = 10_000
+CALL_NS: Final = 10_000
+"""What a call that only enqueues a copy takes."""
 
 # Copies that already reach this share of the bandwidth of pinned ones are skipped.
 _NEARLY: Final = 0.7
@@ -148,8 +148,8 @@ def _at(rate: float, stays: float, copies: Sequence[_Copy]) -> list[Change]:
 
 def _shortened(facts: Facts, call: int) -> Change:
     """Return the change that lets a call only enqueue its copy: staging is over."""
-    length_ns = max(facts.place(call).duration_ns or 0, _CALL_NS)
-    return Scale(by=_CALL_NS / length_ns, events=[call])
+    length_ns = max(facts.place(call).duration_ns or 0, CALL_NS)
+    return Scale(by=CALL_NS / length_ns, events=[call])
 
 
 REMEDY: Final = Remedy(

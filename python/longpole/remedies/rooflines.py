@@ -73,6 +73,11 @@ class Sized(NamedTuple):
         return [kernel.event for kernel in self.kernels]
 
     @property
+    def n_elements(self) -> int:
+        """The number of elements of the largest input."""
+        return max((tensor.numel for tensor in self.tensors), default=0)
+
+    @property
     def tensors(self) -> list[Tensor]:
         """The tensors among the inputs."""
         return [] if self.call is None else self.call.all_tensors()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from longpole.critical_path.changes import Drop, Replace, Scale
@@ -36,7 +35,10 @@ _CAREFUL: Final = 3
 
 
 def _find(facts: Facts) -> Iterator[Found]:
-    runs = [run for works in _of_lane(facts) for run in _runs(facts, works)]
+    if not any(work.kind == "communication" for work in facts.kernels):
+        return
+    in_order = facts.in_launch_order(facts.kernels)
+    runs = [run for works in in_order for run in _runs(facts, works)]
     works = [work for run in runs for work in run]
     if not works or not facts.is_worth(sum(work.duration_ns for work in works)):
         return
@@ -57,21 +59,6 @@ def _find(facts: Facts) -> Iterator[Found]:
         name=facts.name(works[0].event),
         events=facts.longest(works),
     )
-
-
-def _of_lane(facts: Facts) -> list[list[Activity]]:
-    """Return the kernels of each thread and window in launch order."""
-    if not any(work.kind == "communication" for work in facts.kernels):
-        return []
-    lanes: dict[tuple[int, int], list[tuple[int, Activity]]] = defaultdict(list)
-    for work in facts.kernels:
-        if work.call is not None:
-            place = facts.place(work.call)
-            lanes[place.lane, work.window].append((place.start_ns, work))
-    return [
-        [work for _, work in sorted(rows, key=lambda row: (row[0], row[1].event))]
-        for _, rows in sorted(lanes.items())
-    ]
 
 
 def _runs(facts: Facts, works: list[Activity]) -> Iterator[list[Activity]]:

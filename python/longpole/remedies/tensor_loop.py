@@ -66,14 +66,9 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 def _runs(facts: Facts) -> Iterator[list[Activity]]:
     """Yield launches of one thread in a row, all by operators with a form for many tensors."""
-    lanes: dict[int, list[tuple[int, Activity]]] = defaultdict(list)
-    for work in [*facts.kernels, *facts.copies]:
-        if work.call is not None:
-            place = facts.place(work.call)
-            lanes[place.lane].append((place.start_ns, work))
-    for _, rows in sorted(lanes.items()):
+    for works in facts.in_launch_order([*facts.kernels, *facts.copies]):
         run: list[Activity] = []
-        for _, work in sorted(rows, key=lambda row: (row[0], row[1].event)):
+        for work in works:
             if _is_member(facts, work):
                 run.append(work)
             else:

@@ -1,8 +1,8 @@
 """What the base's verdict predicted for the remedies that the new side applied.
 
 A remedy counts as applied if it fits the base and no longer fits the new side: there its certain
-gain is at most a third of the former one. One that saves launches also needs a new side with at
-most half of them: otherwise, it only gains nothing anymore. A faster kernel counts only if no
+gain is at most a third of the former one. One that replaces launches also needs a new side with at
+most half of them: otherwise, it only stopped gaining anything. A faster kernel counts only if no
 other remedy was applied.
 
 If it was applied in part: the length of the step is convex in the remaining part, so the gain is at
@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.analyses.diff.values import Prediction
+from longpole.remedies.catalogue import remedies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,8 +30,7 @@ __all__ = ["predictions"]
 # If this fraction of the certain gain remains, the rest of the remedy was applied.
 _APPLIED: Final = 1 / 3
 
-# A replayed graph is one launch instead of tens.
-_SAVES_LAUNCHES: Final = ("cuda_graph",)
+# If more than this part of the launches remains, they were not replaced.
 _LAUNCHES_LEFT: Final = 0.5
 
 # Minimum certain gain, as a fraction of the step, for a prediction.
@@ -58,7 +58,7 @@ def predictions(
     measured
         The gain of the mean step, as a fraction; None if unknown.
     counts
-        How much of what the steps of both sides contain.
+        What the mean steps of both sides contain.
     """
     if measured is None or "inconclusive" in {base.status, new.status}:
         return ()
@@ -66,6 +66,7 @@ def predictions(
     for remedy in base.remedies:
         if remedy.gain_low >= _LEAST and remedy.gain_then >= _LEAST_THEN:
             first.setdefault(remedy.remedy, remedy)
+    replacing = {one.id for one in remedies() if one.replaces_launches}
     has_launches = any(
         row.what == "launches" and row.new > _LAUNCHES_LEFT * row.base for row in counts
     )
@@ -74,7 +75,7 @@ def predictions(
         (row, left.get(row.remedy, 0))
         for row in first.values()
         if left.get(row.remedy, 0) <= _APPLIED * row.gain_ns
-        and not (row.remedy in _SAVES_LAUNCHES and has_launches)
+        and not (row.remedy in replacing and has_launches)
     ]
     certain = [(row, left_ns) for row, left_ns in applied if row.effort != "kernel"]
     applied = certain or applied
