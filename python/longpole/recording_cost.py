@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from longpole.data import Row
 from longpole.report.blocks import Column, Notes, Sentence, Table
+from longpole.windows import noun_of
 from longpole.wording import duration, duration_range
 
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ def step_sentence(cost: RecordingCost) -> str | None:
         return None
     if cost["status"] == "estimated" and 1 - step_ns / recorded_ns <= SAID_ABOVE:
         return None
-    recorded, unit = f"{duration(recorded_ns)} recorded", _median_of(cost["unit"])
+    recorded, unit = f"{duration(recorded_ns)} recorded", _median_of(noun_of(cost["unit"]))
     if cost["status"] == "estimated":
         bounds = duration_range(cost["least_step_ns"] or 0, cost["most_step_ns"] or 0)
         return f"{_WITHOUT} {unit} takes about {duration(step_ns)} ({recorded}; {bounds})."

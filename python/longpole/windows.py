@@ -22,6 +22,7 @@ __all__ = [
     "choose_window",
     "is_step",
     "launching_calls",
+    "noun_of",
     "step_number",
     "two_times",
     "window_of",
@@ -31,6 +32,17 @@ _LARGEST = 2**63
 
 Unit = Literal["step", "repetition", "annotation", "time_range", "trace"]
 """What a window is."""
+
+
+def noun_of(unit: str) -> str:
+    """Return what a sentence calls a unit.
+
+    Examples
+    --------
+    >>> noun_of("step"), noun_of("time_range")
+    ('step', 'window')
+    """
+    return "window" if unit == "time_range" else unit
 
 
 class Marked(Protocol):
@@ -84,7 +96,7 @@ class Window:
     @property
     def noun(self) -> str:
         """What shares of the window refer to."""
-        return self.kind
+        return noun_of(self.kind)
 
     @property
     def name(self) -> str:

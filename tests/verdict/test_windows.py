@@ -1,11 +1,13 @@
 """Which part of a trace stands for the rest: steps, annotations, repetitions, all of it."""
 
+import json
 import re
 
 import polars as pl
 import pytest
 
 import longpole
+from longpole.cli.program import run
 from tiny_traces import annotation, call, kernel, launch, operator, read
 
 
@@ -197,3 +199,23 @@ def test_an_annotation_names_itself_and_the_activities_that_end_it():
     assert window.title == f'one annotation ("{name}" and the GPU activities launched in it)'
     within = [annotation(name, 0, 95), launch(10, 15, 1), kernel("gemm", 20, 90, 1)]
     assert longpole.choose_window(read(within)).title == f'one annotation ("{name}")'
+
+
+def test_no_sentence_shows_the_identifier_of_a_unit(tmp_path, capsys):
+    events = [
+        part
+        for start in range(0, 800, 10)
+        for part in (
+            operator("aten::item", start, start + 9),
+            launch(start, start + 2, start + 1),
+            kernel("gemm", start + 3, start + 6, start + 1),
+            call("cudaStreamSynchronize", start + 2, start + 8),
+        )
+    ]
+    file = tmp_path / "trace.json"
+    file.write_text(json.dumps({"traceEvents": events}))
+    for command in ("summary", "whatif", "path"):
+        run([command, str(file), "--between", "+100us", "+700us"])
+        said = capsys.readouterr().out
+        assert said
+        assert "time_range" not in said

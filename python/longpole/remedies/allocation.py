@@ -59,7 +59,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         advice=advice,
         evidence=(
             f"{count(max(round(facts.per_window(len(calls))), 1), 'call')} a "
-            f"{facts.parts['unit']} allocate or free it"
+            f"{facts.unit} allocate or free it"
         ),
         events=facts.longest(calls),
     )

@@ -58,7 +58,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         ),
         evidence=(
             f"{count(max(round(facts.per_window(len(kernels))), 1), 'kernel')} a "
-            f"{facts.parts['unit']} only convert between NCHW and NHWC around convolutions, such "
+            f"{facts.unit} only convert between NCHW and NHWC around convolutions, such "
             f"as {in_shape(longest)}"
         ),
         name=longest.name,

@@ -145,7 +145,7 @@ def _found(facts: Facts, rows: list[_Converted]) -> Found:
         advice=f"Copy the {source} as it is, and convert it to {target} on the GPU",
         evidence=(
             f"{count(n_copies, 'copy', 'copies')} of {n_bytes / 1e6:,.1f} MB a "
-            f"{facts.parts['unit']}, which the CPU converts in "
+            f"{facts.unit}, which the CPU converts in "
             f"{duration(round(host_ns / len(rows)))} {'' if n_copies == 1 else 'each '}before"
         ),
         name=facts.name(rows[0].copy.event),

@@ -145,7 +145,7 @@ def _found(facts: Facts, runs: list[_Run]) -> Found:
 
 
 def _as_seen(facts: Facts) -> str:
-    unit, can_be_captured = facts.parts["unit"], "nothing between them that cannot be captured"
+    unit, can_be_captured = facts.unit, "nothing between them that cannot be captured"
     if facts.n_windows > 1:
         return f"are the same in every {unit}, with {can_be_captured}"
     return f"have {can_be_captured}; one {unit} does not show whether they are the same each time"

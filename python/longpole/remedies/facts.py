@@ -16,6 +16,7 @@ from longpole._core import is_own_frame
 from longpole.flops import Call, Work, call_of, work_of
 from longpole.inputs import INPUT_ARGUMENTS, input_columns
 from longpole.peaks import Peaks, peaks_of
+from longpole.windows import noun_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -191,6 +192,11 @@ class Facts:
     def numbers(self) -> tuple[int, ...]:
         """The numbers of the windows; empty if they have none."""
         return tuple(self.core.numbers)
+
+    @property
+    def unit(self) -> str:
+        """What a sentence calls a window."""
+        return noun_of(self.parts["unit"])
 
     @property
     def n_windows(self) -> int:

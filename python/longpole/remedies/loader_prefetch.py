@@ -29,7 +29,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         careful=[Scale(by=_CAREFUL, kind="data_loading")],
         hopeful=[Drop(kind="data_loading")],
         advice=f"Use more loader workers or {facts.options.prefetch}",
-        evidence=f"each {facts.parts['unit']} waits for the workers for {duration(waited_ns)}",
+        evidence=f"each {facts.unit} waits for the workers for {duration(waited_ns)}",
         events=facts.longest(loading) or [gap.after for gap in gaps[:8] if gap.after is not None],
     )
 

@@ -44,7 +44,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         careful=[Scale(by=kept, kind="data_loading")],
         hopeful=[Drop(kind="data_loading")],
         advice=advice,
-        evidence=f"each {facts.parts['unit']} makes or awaits a batch for {duration(mean_ns)}",
+        evidence=f"each {facts.unit} makes or awaits a batch for {duration(mean_ns)}",
         events=facts.longest(loading) or [gap.after for gap in gaps[:8] if gap.after is not None],
     )
 

@@ -78,7 +78,7 @@ def _found(facts: Facts, name: str, rows: list[OnThread], works: list[Activity])
         advice=f"Let {optimizer} update all tensors at once (`fused=True` or `foreach=True`)",
         evidence=(
             f"{facts.per_window(len(works)):,.0f} of {count(round(facts.per_window(n_all)))} "
-            f"launches a {facts.parts['unit']} are its loop"
+            f"launches a {facts.unit} are its loop"
         ),
         name=name,
         events=facts.longest(rows),

@@ -75,7 +75,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         advice="Keep the activations of some layers, without a checkpoint, if memory allows",
         evidence=(
             f"{count(n_kernels, 'kernel')} of the forward pass run again backward each "
-            f"{facts.parts['unit']}, such as those of {in_words(facts, first.event)}"
+            f"{facts.unit}, such as those of {in_words(facts, first.event)}"
         ),
         name=facts.name(first.event),
         events=facts.longest(kernels),

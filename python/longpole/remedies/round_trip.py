@@ -115,7 +115,7 @@ def _found(facts: Facts, place: str, rows: list[Trip]) -> Found:
         ],
         advice="Keep the result on the GPU and compute there what the host does with it",
         evidence=(
-            f"{count(n_trips, 'round trip')} a {facts.parts['unit']} through "
+            f"{count(n_trips, 'round trip')} a {facts.unit} through "
             f"{short_name(place)}, {duration(round(host_ns))} of host work each while the GPU waits"
         ),
         name=place,

@@ -104,7 +104,7 @@ def _found(facts: Facts, place: str, copies: list[Activity], time_ranges: list[T
         advice="Compute these tensors on the GPU, or copy them together",
         evidence=(
             f"{count(round(facts.per_window(len(copies))), 'small tensor')} a "
-            f"{facts.parts['unit']} are made on the host and copied one by one in "
+            f"{facts.unit} are made on the host and copied one by one in "
             f"{short_name(place)}"
         ),
         name=place,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.recording import options_of
+from longpole.windows import noun_of
 from longpole.wording import whole_percent
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def mostly_stopped(parts: VerdictParts) -> bool:
 def ends_in_time(parts: VerdictParts) -> str:
     """Return what to record if the profiler stopped too early."""
     step = options_of(parts["profiler"], is_of_server=parts["is_of_server"]).step
-    return f"a {parts['unit']} that ends before the profiler stops ({step})"
+    return f"a {noun_of(parts['unit'])} that ends before the profiler stops ({step})"
 
 
 def _is_nearly_empty(parts: VerdictParts) -> bool:

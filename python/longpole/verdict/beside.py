@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.recording import options_of
+from longpole.windows import noun_of
 from longpole.wording import duration, whole_percent
 
 if TYPE_CHECKING:
@@ -87,11 +88,11 @@ def _shortening(
     takes = [f"{_NOUNS.get(side, side)} ({whole_percent(share)})" for side, share in rows]
     takes[0] = takes[0].replace(")", f" {of_time})")
     saves = most(max(gains[side] for side, _ in rows))
-    in_mean = f" in the mean {parts['unit']}" if is_mean else ""
+    in_mean = f" in the mean {noun_of(parts['unit'])}" if is_mean else ""
     return f"Shortening {' or '.join(takes)} alone saves {saves}{in_mean}."
 
 
 def _shown(parts: VerdictParts) -> str:
     """Return the window that shares refer to."""
-    numbers, unit = parts["numbers"], parts["unit"]
+    numbers, unit = parts["numbers"], noun_of(parts["unit"])
     return f"{unit} {numbers[parts['shown']]}" if unit == "step" else f"the {unit} shown"

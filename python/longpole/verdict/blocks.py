@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from longpole.report.blocks import Notes, Sentence
+from longpole.windows import noun_of
 from longpole.wording import duration, duration_range, whole_percent
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def basis_of(verdict: Findings) -> list[str]:
     steps, n_all = verdict.remedy_steps, len(verdict.steps)
     if len(steps) == n_all:
         return []
-    part = f"{len(steps)} of the {n_all:,} {verdict.window.unit}s"
+    part = f"{len(steps)} of the {n_all:,} {noun_of(verdict.window.unit)}s"
     return [f"Remedies and their gains are those of {part}: {steps[0]} to {steps[-1]}."]
 
 

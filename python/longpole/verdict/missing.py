@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.recording import options_of
 from longpole.verdict.advice import advice, mostly_stopped, why
 from longpole.verdict.gains import MOST_WORDS, n_words
+from longpole.windows import noun_of
 from longpole.wording import count, duration, duration_range, short_name, whole_percent
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def window(parts: VerdictParts) -> str:
     """Return the length of the window; of several the mean, since gains refer to the mean."""
     _, min_ns, max_ns, total_ns = parts["lengths_ns"]
     n_windows = parts["n_windows"]
-    noun = "A repetition" if parts["unit"] == "repetition" else f"The {_noun(parts)}"
+    noun = "A repetition" if parts["unit"] == "repetition" else f"The {noun_of(parts['unit'])}"
     noun = f"{_without(parts['gaps'])}{noun.lower()}" if parts["gaps"] else noun
     computed = ", recomputed" if parts["gaps"] else ""
     takes = f"{noun} takes {duration(total_ns // n_windows)}{computed}"
@@ -77,16 +78,12 @@ def _around(gap: GapParts) -> str:
     return f"{around} (likely set-up on first use)" if gap["is_first"] else around
 
 
-def _noun(parts: VerdictParts) -> str:
-    return {"time_range": "window"}.get(parts["unit"], parts["unit"])
-
-
 def stopped(parts: VerdictParts) -> str:
     """Report that the profiler stopped long before the window ended."""
     stopped_ns = parts["recorded"]["stopped_ns"]
     return (
-        f"the profiler stopped {duration(stopped_ns)} before the {_noun(parts)} ended, and nothing "
-        "is recorded of that time"
+        f"the profiler stopped {duration(stopped_ns)} before the {noun_of(parts['unit'])} ended, "
+        "and nothing is recorded of that time"
     )
 
 

@@ -92,7 +92,7 @@ def _longest(
             else f"{duration(round(total_ns))}, several at a time"
         )
         number = count(max(round(facts.per_window(len(works))), 1), one, several)
-        each = f" a {facts.parts['unit']}" if facts.n_windows > 1 else ""
+        each = f" a {facts.unit}" if facts.n_windows > 1 else ""
         yield (
             f"{short_name(name, _WIDEST)} takes {taken} ({number}{each}; longest: event "
             f"{facts.longest(works)[0]})."
