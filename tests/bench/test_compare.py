@@ -107,6 +107,18 @@ def test_turns_cancel_what_the_whole_run_has_in_common():
     assert difference.p_value == 0.015625
 
 
+def test_medians_that_differ_more_than_neighbouring_calls_are_explained():
+    records = in_turns([0.03] * 7, ("old", "new"))
+    (difference,) = compare(records, records, base_key="old", new_key="new").differences
+    assert not any("the medians differ" in warning for warning in difference.warnings)
+    for record in records:
+        slowed = (1, 1, 2) if record["key"] == "old" else (1.03, 2.06, 2.06)
+        record["samples_ns"] = [1e6 * each for each in slowed]
+    (difference,) = compare(records, records, base_key="old", new_key="new").differences
+    assert difference.change == pytest.approx(0.03)
+    assert any("the medians differ by +106.0 %" in each for each in difference.warnings)
+
+
 def test_one_wild_run_of_seven_takes_the_certainty_but_not_of_fourteen():
     changes = [0.03, 0.031, 0.029, 0.03, 0.032, 0.028]
     seven = in_turns([*changes, -0.5], ("old", "new"))
@@ -199,6 +211,7 @@ def test_points_of_axes_are_paired():
     ]
     (difference,) = compare(records, records, base_key="m:old", new_key="m:new").differences
     assert (difference.key, difference.verdict) == ("m:old n=2", Verdict.SLOWER)
+    assert difference.new_key == "m:new n=2"
 
 
 def test_of_many_keys_that_did_not_change_hardly_any_is_called_different():

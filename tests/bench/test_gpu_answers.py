@@ -113,7 +113,7 @@ def test_many_functions_are_one_table_with_each_note_once():
     differences = [comparison for _, comparison in processes.compare_points(plan, records)]
     document, _ = timings_answer(plan, records, differences)
     table, notes = document.blocks()
-    assert [(row[0], row[1], row[4], row[5]) for row in table.rows] == [
+    assert [(row[0], row[1], row[3], row[4]) for row in table.rows] == [
         ("k0", 1000, 20_000, None),
         *((name, 1000, 20_000, "inconclusive") for name in names[1:]),
     ]

@@ -114,6 +114,19 @@ def test_what_is_no_operator_or_has_no_inputs_is_refused(tmp_path, capsys):
     assert not (tmp_path / "op.py").exists()
 
 
+def test_the_name_of_an_operator_stands_for_its_longest_call(tmp_path, capsys):
+    path, output = tmp_path / "trace.json", tmp_path / "op.py"
+    recorded = {"Input Dims": [[2, 3], [3, 4]], "Input type": ["float", "float"]}
+    builder = TraceBuilder()
+    for start, end in [(0, 20), (30, 90), (100, 110)]:
+        builder.operator("aten::mm", (start, end), **recorded)
+    builder.write(path)
+    assert program.run(["repro", str(path), "aten::mm", "-o", str(output)]) == 0
+    assert "aten::mm (event 1)" in capsys.readouterr().out
+    assert program.run(["repro", str(path), "aten::bmm", "-o", str(output), "-f"]) == 2
+    assert "no operator 'aten::bmm'" in capsys.readouterr().err
+
+
 def test_shapes_without_types_are_not_enough():
     with pytest.raises(
         ValueError, match=r"the inputs of aten::mm .* were not recorded with shapes and types"

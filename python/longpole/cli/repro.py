@@ -11,7 +11,6 @@ import click
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of, record_of
 from longpole.cli.answer.problems import usage_errors
-from longpole.cli.ask.numbers import MOST
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
 from longpole.cli.ask.traces import answer_each, trace_argument
 from longpole.convert.operator_script import operator_script
@@ -32,7 +31,7 @@ _SCHEMA: Final = "longpole.repro/1"
 @click.command()
 @answers("longpole.cli.repro:Repro")
 @trace_argument
-@click.argument("event", type=click.IntRange(0, MOST), metavar="EVENT")
+@click.argument("event", metavar="EVENT")
 @output_options()
 @click.option(
     "--et",
@@ -45,7 +44,7 @@ _SCHEMA: Final = "longpole.repro/1"
 def repro(
     *,
     trace: str,
-    event: int,
+    event: str,
     output: Path,
     force: bool,
     execution: str | None,
@@ -53,14 +52,15 @@ def repro(
 ) -> int:
     """Write a script that runs one operator alone, with its recorded inputs.
 
-    EVENT is a row of `trace.events`: an operator, or a kernel that an operator launched. The
-    script makes tensors of the recorded shapes, strides and types, times the operator with
+    EVENT is the number of an operator, or of a kernel that an operator launched, or the name of
+    an operator, which stands for the longest of that name. The script makes tensors of the recorded shapes, strides and types, times the operator with
     torch, and names what was not recorded.
 
     \b
     Examples:
       longpole tune --from-trace trace.json.gz
       longpole repro trace.json.gz 4711 -o op.py && python op.py
+      longpole repro trace.json.gz aten::addmm -o op.py
     """
 
     def answer(name: str, read: Trace) -> Answer:
@@ -84,12 +84,30 @@ class Repro(Data):
     """What the script had to assume or draw at random."""
 
 
+def _event(trace: Trace, text: str) -> int:
+    """Return the number in a text, or the longest operator of that name.
+
+    Raises
+    ------
+    ValueError
+        The text is neither a number nor the name of an operator.
+    """
+    if text.isdecimal():
+        return int(text)
+    events = trace.events
+    named = events.filter((events["kind"] == "operator") & (events["name"] == text))
+    if named.is_empty():
+        message = f"no operator {text!r}; `longpole table TRACE operators` lists them"
+        raise ValueError(message)
+    return int(named.sort("duration_ns", descending=True)["event"][0])
+
+
 def _answer(
-    name: str, trace: Trace, event: int, *, output: Path, force: bool, execution: str | None
+    name: str, trace: Trace, event: str, *, output: Path, force: bool, execution: str | None
 ) -> Answer:
     """Write the script of an operator, and list its assumptions."""
     with usage_errors():
-        script = operator_script(trace, event, source=name_of(name), execution=execution)
+        script = operator_script(trace, _event(trace, event), source=name_of(name), execution=execution)
     inputs = [Path(path) for path in (name, execution) if path]
     with new_file(output, force=force, inputs=inputs) as unfinished:
         unfinished.write_text(script.text, encoding="utf-8")

@@ -94,7 +94,7 @@ def _compare(
     agree = not any(True for _ in _environment_changes(base, new))
     found = [
         (
-            key,
+            (key, new_key),
             weigh(
                 base.runs.get(key, Runs()),
                 new.runs.get(new_key, Runs()),
@@ -135,17 +135,22 @@ def _located(source: Source) -> Source:
     return find_measurements(source) if isinstance(source, str) else source
 
 
-def _differences(found: list[tuple[str, Evidence]], gate: float) -> Iterator[Difference]:
+def _differences(
+    found: list[tuple[tuple[str, str], Evidence]], gate: float
+) -> Iterator[Difference]:
     """Judge each key; a change has to be significant for all keys together."""
     from longpole.statistics.samples import holm
 
     p_values = [evidence.p_value if evidence.limits is not None else None for _, evidence in found]
     raised = iter(holm([each for each in p_values if each is not None]))
-    for (key, evidence), p_value in zip(found, p_values, strict=True):
-        yield _difference(key, evidence, gate, None if p_value is None else next(raised))
+    for (keys, evidence), p_value in zip(found, p_values, strict=True):
+        yield _difference(keys, evidence, gate, None if p_value is None else next(raised))
 
 
-def _difference(key: str, evidence: Evidence, gate: float, p_value: float | None) -> Difference:
+def _difference(
+    keys: tuple[str, str], evidence: Evidence, gate: float, p_value: float | None
+) -> Difference:
+    key, new_key = keys
     verdict, reason = _judge(evidence, gate, p_value)
     limits = evidence.limits
     return Difference(
@@ -163,6 +168,7 @@ def _difference(key: str, evidence: Evidence, gate: float, p_value: float | None
         smallest_change=evidence.smallest_change(),
         runs_needed=evidence.runs_for(gate),
         warnings=evidence.warnings,
+        new_key=new_key if new_key != key else None,
     )
 
 

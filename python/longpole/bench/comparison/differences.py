@@ -84,6 +84,13 @@ class Difference(Data):
     """Runs per side needed to detect a change of the size of the gate in 80 of 100 comparisons."""
     warnings: tuple[str, ...] = ()
     """Warnings about the verdict."""
+    new_key: str | None = None
+    """Key of the new side, if it differs from that of the base."""
+
+    @property
+    def name(self) -> str:
+        """The key, or both keys if they differ."""
+        return self.key if self.new_key is None else f"{self.key} -> {self.new_key}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,24 +117,24 @@ class Comparison:
         return Verdict.INCONCLUSIVE
 
 
-def comparison_blocks(comparison: Comparison) -> list[Block]:
-    """Return the table of differences, and below it what is inconclusive or doubtful."""
-    notes = [*_open_questions(comparison), *warnings_of(comparison)]
-    table = Table(_COLUMNS, [_cells(each) for each in comparison.differences])
-    return [table, *([Notes(notes)] if notes else [])]
+def comparison_blocks(*comparisons: Comparison) -> list[Block]:
+    """Return one table of all differences, and below it the reasons and warnings."""
+    notes = [note for each in comparisons for note in (*_open_questions(each), *warnings_of(each))]
+    rows = [_cells(difference) for each in comparisons for difference in each.differences]
+    return [Table(_COLUMNS, rows), *([Notes(list(dict.fromkeys(notes)))] if notes else [])]
 
 
 def warnings_of(comparison: Comparison) -> Iterator[str]:
     """Yield the warnings about the verdicts."""
     yield from comparison.warnings
     for difference in comparison.differences:
-        yield from (f"{difference.key}: {warning}" for warning in difference.warnings)
+        yield from (f"{difference.name}: {warning}" for warning in difference.warnings)
 
 
 def _open_questions(comparison: Comparison) -> Iterator[str]:
     for difference in comparison.differences:
         if difference.verdict is Verdict.INCONCLUSIVE:
-            yield f"{difference.key}: {difference.reason}"
+            yield f"{difference.name}: {difference.reason}"
 
 
 def _cells(difference: Difference) -> tuple[Cell, ...]:
@@ -139,7 +146,7 @@ def _cells(difference: Difference) -> tuple[Cell, ...]:
     measured: str = difference.design
     if measured == "separate":
         measured = "alternating" if difference.is_interleaved else "apart"
-    names = (difference.verdict, difference.key)
+    names = (difference.verdict, difference.name)
     return (*names, change, interval, base, new, difference.n_runs, measured)
 
 

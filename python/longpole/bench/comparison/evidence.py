@@ -35,6 +35,8 @@ _TURNS_A_BLOCK: Final = 10
 _MOST_DISTURBED: Final = 0.25
 _MOST_DROPPED_MORE: Final = 0.10
 _MOST_CLOCK_APART: Final = 0.01
+_MOST_MEDIANS_APART: Final = 0.05
+"""Largest difference (log) between the change in turns and that of the medians, without a note."""
 
 # Smallest change detected in 80 of 100 comparisons, in units of the runs' spread: normal noise,
 # with the efficiency of the median and of rank sums.
@@ -128,8 +130,21 @@ def _weigh_turns(
         level=own_level,
         spread=robust_spread(numbers) if len(numbers) > 1 else None,
         p_value=sign_p_value(numbers),
-        warnings=tuple(_warnings(base, new, n_pairs=len(pairs))),
+        warnings=(*_warnings(base, new, n_pairs=len(pairs)), *_moved_medians(sides, estimate)),
     )
+
+
+def _moved_medians(sides: tuple[Side | None, Side | None], estimate: float) -> Iterator[str]:
+    """Warn if the medians of the sides suggest another change than calls next to each other."""
+    base, new = sides
+    if base is None or new is None:
+        return
+    apart = math.log(new.median_ns / base.median_ns)
+    if abs(apart - estimate) > _MOST_MEDIANS_APART:
+        yield (
+            f"the medians differ by {100 * math.expm1(apart):+.1f} %, because the speed of the "
+            "machine changed during the runs; the change compares calls next to each other"
+        )
 
 
 def _weigh_separate(

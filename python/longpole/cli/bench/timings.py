@@ -35,8 +35,7 @@ _MOST_APART: Final = 4
 _MANY: Final = (
     Column("function", "name"),
     Column("median", "duration"),
-    Column("times the fastest", "number"),
-    Column("runs apart", "share"),
+    Column("spread of runs", "share"),
     Column("host", "duration"),
     Column("verdict"),
     Column("change", "change"),
@@ -103,8 +102,6 @@ class Timed:
     """Fraction of the device's peak."""
     flops_share: float | None = None
     """Fraction of the device's peak."""
-    relative: float | None = None
-    """Median as a multiple of the fastest."""
 
 
 class Timings(Row):
@@ -160,11 +157,7 @@ def _timed(records: Sequence[Record]) -> list[Timed]:
         each = Timed(key, n_failed=runs.n_failed, message=messages.get(key, ""))
         found = {**_times(runs, own), **_resources(own), **_launched_and_clocked(own)}
         timed.append(replace(each, **found))
-    fastest_ns = min((each.median_ns for each in timed if each.median_ns), default=None)
-    return [
-        replace(each, relative=each.median_ns and fastest_ns and each.median_ns / fastest_ns)
-        for each in timed
-    ]
+    return timed
 
 
 def _times(runs: Runs, records: Sequence[Record]) -> dict[str, Any]:
@@ -236,46 +229,34 @@ def _blocks(
         blocks.append(Headline(_headline(row)))
         if notes := list(_all_notes(row, campaign)):
             blocks.append(Notes(notes))
-    if len(rows) > 1 and rows[0].user_ns is not None:
-        blocks.append(_relative(rows))
-    return [*blocks, *(block for each in comparisons for block in comparison_blocks(each))]
+    return [*blocks, *(comparison_blocks(*comparisons) if comparisons else [])]
 
 
 def _many(
     rows: Sequence[Timed], comparisons: Sequence[Comparison], campaign: Campaign
 ) -> list[Block]:
     """Show many functions in one table, and each note once."""
-    differences = dict(_by_new_key(comparisons, campaign.names))
+    found = [each for comparison in comparisons for each in comparison.differences]
+    differences = {each.new_key or each.key: each for each in found}
     notes: dict[str, list[str]] = {}
     for row in rows:
         for note in [*_failure(row), *_notes(row, campaign)]:
             notes.setdefault(note, []).append(row.key)
     for key, difference in differences.items():
         if difference.verdict is Verdict.INCONCLUSIVE:
-            reason = difference.reason.removeprefix(f"{difference.key}: ")
+            reason = difference.reason
             notes.setdefault(reason, []).append(key)
     told = [f"{_named(keys, len(rows))}: {note}" for note, keys in notes.items()]
     table = Table(_MANY, [_cells_of_many(row, differences.get(row.key)) for row in rows])
     return [table, *([Notes(told)] if told else [])]
 
 
-def _by_new_key(
-    comparisons: Sequence[Comparison], names: Sequence[str]
-) -> Iterator[tuple[str, Difference]]:
-    """Return the differences by the key of the function that is compared with the first."""
-    base, *others = names
-    for name, comparison in zip(others, comparisons, strict=True):
-        for difference in comparison.differences:
-            yield name + difference.key.removeprefix(base), difference
-
-
 def _cells_of_many(row: Timed, difference: Difference | None) -> list[Cell]:
     times_ns = (row.median_ns, row.host_ns)
     median_ns, host_ns = (time_ns and round(time_ns) for time_ns in times_ns)
-    relative = row.relative and round(row.relative, 3)
     verdict = None if difference is None else str(difference.verdict)
     change = None if difference is None else difference.change
-    return [row.key, median_ns, relative, row.spread, host_ns, verdict, change]
+    return [row.key, median_ns, row.spread, host_ns, verdict, change]
 
 
 def _failure(row: Timed) -> list[str]:
@@ -297,7 +278,7 @@ def _headline(row: Timed) -> str:
         return f"{row.key}: {_first_line(row.message)}"
     said = f"{row.key}: {duration(round(row.median_ns))}, the median of "
     said += f"{count(row.n_runs, 'run')} ({count(row.n_samples, 'sample')})"
-    return said if row.spread is None else f"{said}; runs lie {share(row.spread)} apart"
+    return said if row.spread is None else f"{said}; spread of the runs {share(row.spread)}"
 
 
 def _all_notes(row: Timed, campaign: Campaign) -> Iterator[str]:
@@ -365,21 +346,3 @@ def _used(row: Timed) -> str:
     if row.peak_rss_bytes is None:
         return f"{times}, uses less memory than the process that starts it"
     return f"{times}, at most {row.peak_rss_bytes / _MIB:.1f} MiB of memory"
-
-
-def _relative(rows: Sequence[Timed]) -> Table:
-    """Compare the commands with the fastest one."""
-    columns = [
-        Column("command", "name"),
-        Column("median", "duration"),
-        Column("user", "duration"),
-        Column("system", "duration"),
-        Column("times the fastest", "number"),
-    ]
-    return Table(columns, [_cells(row) for row in rows])
-
-
-def _cells(row: Timed) -> list[Cell]:
-    times = (getattr(row, name) for name in ("median_ns", "user_ns", "system_ns"))
-    relative = row.relative and round(row.relative, 3)
-    return [row.key, *(time_ns and round(time_ns) for time_ns in times), relative]
