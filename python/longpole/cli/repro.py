@@ -52,9 +52,10 @@ def repro(
 ) -> int:
     """Write a script that runs one operator alone, with its recorded inputs.
 
-    EVENT is the number of an operator, or of a kernel that an operator launched, or the name of
-    an operator, which stands for the longest of that name. The script makes tensors of the recorded shapes, strides and types, times the operator with
-    torch, and names what was not recorded.
+    EVENT is the number of an operator, or of a kernel that an operator launched, or the name
+    of an operator, which stands for the longest of that name. The script makes tensors of the
+    recorded shapes, strides and types, times the operator with torch, and names what was not
+    recorded.
 
     \b
     Examples:
@@ -107,7 +108,9 @@ def _answer(
 ) -> Answer:
     """Write the script of an operator, and list its assumptions."""
     with usage_errors():
-        script = operator_script(trace, _event(trace, event), source=name_of(name), execution=execution)
+        script = operator_script(
+            trace, _event(trace, event), source=name_of(name), execution=execution
+        )
     inputs = [Path(path) for path in (name, execution) if path]
     with new_file(output, force=force, inputs=inputs) as unfinished:
         unfinished.write_text(script.text, encoding="utf-8")
