@@ -82,7 +82,7 @@ def test_the_answer_names_the_rank_that_is_to_be_added(
     assert program.run(["ranks", str(ascend_ranks(tmp_path))]) == 0
     output = " ".join(capsys.readouterr().out.split())
     # The verdict comes before what it rests on.
-    assert output.index("waiting, longest for rank 5") < output.index(", matched 1 by")
+    assert output.index("waiting, longest for rank 5") < output.index(", matched by")
     assert "waiting, longest for rank 5 of group 586" in output
     assert "add the trace of rank 5 of the group" in output
 

@@ -54,7 +54,7 @@ def test_where_ranks_are_missing_no_wait_is_given_and_the_declared_size_is(folde
     program.run(["ranks", str(folder)])
     said = " ".join(capsys.readouterr().out.split())
     assert "2 ranks of 3 (0, 2)" in said
-    assert "No trace is given of rank 1 (of 3), which takes part in 1 of 1 call, so waiting" in said
+    assert "No trace is given of rank 1 (of 3), which takes part in 1 call, so waiting" in said
 
 
 def test_where_ranks_are_missing_the_others_waited_at_least_for_each_other(folder, capsys):
@@ -104,7 +104,7 @@ def test_one_rank_has_nothing_to_match(tmp_path, capsys):
     program.run(["ranks", str(tmp_path / "rank0.json")])
     said = " ".join(capsys.readouterr().out.split())
     assert "Only the trace of rank 0 is given" in said
-    assert "7 calls in 1 group; with one rank, there is nothing to match." in said
+    assert "7 collective calls in 1 group; with one rank, there is nothing to match." in said
     assert "call (5 of 7)" in said
 
 

@@ -31,6 +31,27 @@ def test_the_rank_that_works_on_the_host_makes_the_other_wait():
     assert read_traces(paths).calls["last"].to_list() == [1, 1, 1, 1]
 
 
+def test_of_two_ranks_the_other_is_the_measure_and_a_step_is_no_function(capsys):
+    paths = [str(RECORDINGS / f"late_rank.rank{number}.json.gz") for number in (0, 1)]
+    host, kernels = read_traces(paths).late_ranks()
+    assert (host.rank, host.cause, host.name) == (1, "host time outside operators", None)
+    assert (host.compared_with, kernels.cause) == ("rank 0", "more work")
+    assert program.run(["ranks", *paths]) == 0
+    said = capsys.readouterr().out
+    assert "median" not in said.partition("Clocks")[0]
+    assert "ProfilerStep" not in said
+    assert "record Python stacks" in " ".join(said.split())
+    assert f"1  longpole path {paths[1]}" in said
+
+
+def test_where_no_rank_is_late_neither_of_two_is(capsys):
+    paths = [str(RECORDINGS / f"communication_overlap.rank{number}.json.gz") for number in (0, 1)]
+    program.run(["ranks", *paths, "--step", "3"])
+    said = capsys.readouterr().out
+    assert "Neither rank makes the other wait" in said
+    assert f"longpole path {paths[0]} --step 3" in said
+
+
 def test_of_a_step_only_the_path_is_shown(capsys):
     paths = [str(RECORDINGS / f"late_rank.rank{number}.json.gz") for number in (0, 1)]
     assert program.run(["ranks", *paths, "--step", "3"]) == 0

@@ -8,6 +8,7 @@ import pytest
 
 import longpole
 from longpole import read_traces
+from longpole.testing import TraceBuilder
 from oracles.simulator.ranks import write_ranks
 from oracles.simulator.ranks_judge import judge, matched_pairs
 from oracles.simulator.ranks_programs import PATTERNS, random_ranks
@@ -45,12 +46,39 @@ def test_two_stragglers_are_both_named(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("has_stacks", "cause", "name"),
+    [
+        (False, "host time outside operators", None),
+        (True, "host functions", "train.py(9): augment"),
+    ],
+)
+def test_time_outside_operators_is_named_by_the_function_if_it_was_recorded(
+    tmp_path, has_stacks, cause, name
+):
+    for rank, gap in ((0, 10), (1, 10), (2, 500)):
+        builder = TraceBuilder().header(distributedInfo={"rank": rank, "world_size": 3})
+        for step in range(3):
+            at = 700 * step
+            builder.step(step, (at, at + 650))
+            if has_stacks:
+                builder.python("train.py(5): main", (at, at + 650))
+                builder.python("train.py(9): augment", (at + 1, at + 1 + gap))
+            builder.operator("aten::mm", (at + gap + 2, at + gap + 20))
+            call = (at + gap + 20, at + gap + 23)
+            builder.launch("ncclDevKernel_AllReduce", call=call, work=(at + gap + 25, at + 600))
+            builder.call("cudaDeviceSynchronize", (at + gap + 24, at + 602))
+        builder.write(tmp_path / f"rank{rank}.json")
+    [late] = read_traces(tmp_path).late_ranks()
+    assert (late.rank, late.cause, late.name) == (2, cause, name)
+
+
+@pytest.mark.parametrize(
     ("seed", "mended", "said"),
     [
         (
             12023,
             {"rank": 0, "cause": "slow core", "time_class": "threads"},
-            "works on its threads for 13.4 ms, the median rank for 8.3",
+            "spends 13.4 ms on its threads, the median rank 8.3",
         ),
         (12130, {"rank": 5, "cause": "slow kernel", "name": "gemm_128x64"}, ""),
     ],

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import polars as pl
 
+from longpole.critical_path.explain import MEANINGS
 from longpole.data import Data, Row, names_of
-from longpole.report.blocks import Column, Sentence, Table, Value, tabulated
+from longpole.report.blocks import (
+    Bar,
+    Chart,
+    Column,
+    Sentence,
+    Table,
+    Value,
+    color_of,
+    tabulated,
+    without_empty_columns,
+)
 from longpole.report.html import html
 from longpole.traces.findings import RankFinding, finding_notes, listed
-from longpole.traces.late_ranks import RankRemedy
+from longpole.traces.late_ranks import HOST_TIME_OUTSIDE, RankRemedy
+from longpole.traces.sources import is_address
 from longpole.traces.trace_set import TraceSet
 from longpole.wording import count, duration, escape, share, short_name
 
@@ -20,13 +33,13 @@ if TYPE_CHECKING:
 
     from longpole.report.blocks import Block
 
-__all__ = ["Ranks", "path_sums", "ranks"]
+__all__ = ["Ranks", "path_bars", "ranks"]
 
-_WIDEST_GROUP: Final = 20
 _MOST_ROWS: Final = 8
 _MOST_CALLS: Final = 5
 _MOST_KINDS: Final = 6
 _MOST_WAITS: Final = 4
+_MOST_PATHS: Final = 3
 _FEWEST_CLOCKS: Final = 2
 _FEWEST_PROCESSES: Final = 2
 _LACKS_RANKS: Final = (
@@ -46,11 +59,18 @@ _NOBODY_LATE: Final = (
     "No rank makes the others wait: with any rank like the median rank, the run would be less than "
     "2 % shorter."
 )
+_NEITHER_LATE: Final = (
+    "Neither rank makes the other wait: with either as fast as the other, the run would be less "
+    "than 2 % shorter."
+)
+_RECORD_STACKS: Final = (
+    "To see what a host does outside operators, record Python stacks (with_stack=True)."
+)
 _REMEDIES: Final = {
-    "transfer": "fewer bytes, another algorithm, or more overlap",
-    "late arrival": "look at the path of rank {last}",
+    "transfer": "send fewer bytes, or overlap it",
+    "late arrival": "see the path of rank {last}",
     "mixed": "both rank {last} and the transfer",
-    "start skew": "nothing: the recordings started at different times",
+    "start skew": "nothing: recordings started apart",
     "inconclusive": "record all ranks of the group",
 }
 
@@ -281,7 +301,7 @@ class Ranks(Data):
             latest=pl.col("rank").last(), latest_bound_ns=pl.col("bound_ns").last()
         )
         least_ns = pl.col("wait_ns") - pl.col("bound_ns") - pl.col("latest_bound_ns")
-        told = members.join(calls.select("call", "group", "sequence"), on="call")
+        told = members.join(calls.select("call", "group", "sequence", "operation"), on="call")
         told = told.join(latest, on="call").with_columns(least_ns=least_ns)
         return told.filter(pl.col("least_ns") > 0)
 
@@ -289,13 +309,18 @@ class Ranks(Data):
         """Show which rank the others wait for, then ranks, calls and the path."""
         if self.set.calls.is_empty() and len(self.set) > 1:
             return [Sentence(self._matched()), self._apart(), *finding_notes(self.set.findings)]
-        tables = [self._ranks(), self._calls()]
         return [
             *(Sentence(text) for text in self._sentences()),
-            *(table for table in tables if table.rows),
-            Sentence(self._path()),
+            *self.tables(),
+            *self._path(),
             *finding_notes(self.set.findings),
         ]
+
+    def tables(self) -> list[Table]:
+        """Return the ranks, the calls with the longest waits, and how to see a rank's path."""
+        calls = self._longest_calls()
+        tables = [self._ranks(), self._calls(calls), self._commands(calls)]
+        return [table for table in tables if table.rows]
 
     def _repr_html_(self) -> str:
         return html(self.blocks())
@@ -343,11 +368,14 @@ class Ranks(Data):
         named = ", ".join(sorted({str(name) for name in calls["operation"].drop_nulls()}))
         operations = f" ({named})" if named else ""
         how = calls["matched_by"].cast(str).value_counts(sort=True).rows()
-        matched = ", ".join(f"{n:,} by {_METHODS[by]}" for by, n in how)
-        found = f"{count(calls.height, 'call')} in {count(calls['group'].n_unique(), 'group')}"
+        ways = [f"by {_METHODS[by]}" for by, _ in how]
+        if len(how) > 1:
+            ways = [f"{n:,} {way}" for way, (_, n) in zip(ways, how, strict=True)]
+        n_calls = count(calls.height, "collective call")
+        found = f"{n_calls} in {count(calls['group'].n_unique(), 'group')}{operations}"
         if len(self.set) == 1:
-            return f"{found}{operations}; with one rank, there is nothing to match."
-        return f"{found}{operations}, matched {matched}."
+            return f"{found}; with one rank, there is nothing to match."
+        return f"{found}, matched {', '.join(ways)}."
 
     def _clocks(self) -> list[str]:
         clocks = self.set.clocks
@@ -377,15 +405,17 @@ class Ranks(Data):
         if found.lacks_waits:
             return [_LACKS_WAITS]
         late = [remedy.sentence for remedy in found.late_ranks()]
-        return [*said, *(late or [_NOBODY_LATE]), *self._waiting()]
+        nobody = _NEITHER_LATE if len(found) == _FEWEST_CLOCKS else _NOBODY_LATE
+        is_outside = any(it.cause == HOST_TIME_OUTSIDE for it in found.late_ranks())
+        stacks = [_RECORD_STACKS] if is_outside else []
+        return [*said, *(late or [nobody]), *stacks, *self._waiting()]
 
     def _waiting(self) -> Iterator[str]:
         part = self.wait_share
         if part is not None:
             yield (
-                f"{share(part)} of the time in calls is waiting for the last rank, "
-                f"{share(1 - part)} is transfer. "
-                "The cost of waiting is the gain, not the sum of the waiting times."
+                f"Of the time in collectives, {share(part)} is waiting for the last rank and "
+                f"{share(1 - part)} is transfer."
             )
 
     @property
@@ -409,13 +439,19 @@ class Ranks(Data):
         found = self.set
         if len(found) == 1:
             return f"Only the trace of {listed(found.rank_numbers)} is given"
-        absent = sorted(set(range(found.world_size or 0)) - set(found.rank_numbers))
+        known = {int(rank) for text in found.calls["absent"] for rank in text.split()}
+        absent = sorted((known | {*range(found.world_size or 0)}) - {*found.rank_numbers})
         n_calls = int((found.calls["n_absent"] > 0).sum())
         if not n_calls:
             return "Most calls were found on one rank only"
-        who = f"{listed(absent)} (of {found.world_size})" if absent else "some ranks"
+        of_all = f" (of {found.world_size})" if found.world_size else ""
+        who = f"{listed(absent)}{of_all}" if absent else "some ranks"
         take = "takes" if len(absent) == 1 else "take"
-        calls = f"{n_calls:,} of {count(found.calls.height, 'call')}"
+        calls = count(found.calls.height, "call")
+        if n_calls < found.calls.height:
+            calls = f"{n_calls:,} of {calls}"
+        elif n_calls > 1:
+            calls = f"all {calls}"
         return f"No trace is given of {who}, which {take} part in {calls}"
 
     def _at_least(self) -> list[str]:
@@ -431,7 +467,7 @@ class Ranks(Data):
         top = waits.sort("least_ns", "call", "rank", descending=[True, False, False])
         call = top.row(0, named=True)
         least = f"waited at least {duration(call['least_ns'])} for rank {call['latest']}"
-        longest = f"Longest in call {_call(call)}: rank {call['rank']} {least}"
+        longest = f"Longest in {_call(call)}: rank {call['rank']} {least}"
         known = f"Waiting for ranks that are among the traces: {told}."
         return [f"{known} {longest}; a missing rank may have come even later."]
 
@@ -450,28 +486,62 @@ class Ranks(Data):
 
     def _ranks(self) -> Table:
         rows = self.records()
-        return tabulated(rows if self.all_ranks else rows[:_MOST_ROWS], _RANKS)
+        columns = dict(_RANKS)
+        if not any(row["clock_offset_ns"] for row in rows):
+            del columns[_SHIFT]
+        shown = rows if self.all_ranks else rows[:_MOST_ROWS]
+        return without_empty_columns(tabulated(shown, columns))
 
-    def _calls(self) -> Table:
-        """Show the calls with the longest waits."""
+    def _longest_calls(self) -> pl.DataFrame:
+        """Return the calls with the longest waits, the longest first."""
         late = pl.col("late_ns") * pl.col("last").is_not_null()
         recorded = pl.col("wait_ns") * pl.col("awaited").is_not_null()
         order = pl.max_horizontal(late, recorded)
-        calls = self.set.calls.sort(order, "call", descending=[True, False]).head(_MOST_CALLS)
+        return self.set.calls.sort(order, "call", descending=[True, False]).head(_MOST_CALLS)
+
+    def _calls(self, calls: pl.DataFrame) -> Table:
         n_calls = self.set.calls.height
         of_all = f" ({calls.height} of {n_calls:,})" if calls.height < n_calls else ""
-        columns = {Column(f"call{of_all}"): _call, **_CALLS}
-        return tabulated(calls.iter_rows(named=True), columns)
+        columns: dict[Column, Value] = {Column(f"call{of_all}", "number"): _call_number}
+        if self.set.calls["group"].n_unique() > 1:
+            columns[Column("group", "name")] = "group"
+        columns |= _CALLS
+        if not (calls["cause"] == "inconclusive").all():
+            columns |= _CAUSES
+        return without_empty_columns(tabulated(calls.iter_rows(named=True), columns))
 
-    def _path(self) -> str:
+    def _commands(self, calls: pl.DataFrame) -> Table:
+        """Show the commands for the paths of late ranks, and of those that came last."""
+        late = [remedy.rank for remedy in self.set.late_ranks()]
+        is_late = pl.col("cause").is_in(["late arrival", "mixed"])
+        last = calls.filter(is_late, pl.col("last").is_not_null())["last"]
+        paths = dict(self.set.ranks.select("rank", "path").iter_rows())
+        rows = [
+            {"rank": rank, "command": self._command(paths[rank])}
+            for rank in dict.fromkeys([*late, *last])
+            if not is_address(paths[rank])
+        ]
+        columns: dict[Column, Value] = {
+            Column("rank", "number"): "rank",
+            Column("to see its path"): "command",
+        }
+        return tabulated(rows[:_MOST_PATHS], columns)
+
+    def _command(self, path: str) -> str:
+        step = "" if self.step is None else f" --step {self.step}"
+        name = self.set.step_name
+        return f"longpole path {shlex.quote(path)}{step}" + (
+            "" if name is None else f" --step-name {shlex.quote(name)}"
+        )
+
+    def _path(self) -> list[Block]:
         length_ns = int(self.path["duration_ns"].sum())
         if not length_ns:
-            return "There is no critical path."
-        n_ranks = self.path["rank"].n_unique()
-        over = listed([self.path["rank"][0]]) if n_ranks == 1 else count(n_ranks, "rank")
-        what = "run" if self.step is None else f"step {self.step}"
-        parts = ", ".join(_path_parts(self.path, length_ns))
-        return f"Path of the {what}, {duration(length_ns)} over {over}: {parts}."
+            return [Sentence("There is no critical path.")]
+        over = listed(self.path["rank"].unique().to_list())
+        what = "the run" if self.step is None else f"step {self.step}"
+        title = f"Critical path of {what}, {duration(length_ns)} over {over}:"
+        return [Sentence(title), Chart(path_bars(self.path))]
 
 
 def _longest_awaited(members: pl.DataFrame) -> dict[str, Any]:
@@ -482,29 +552,40 @@ def _longest_awaited(members: pl.DataFrame) -> dict[str, Any]:
     return peers.sort(*order, descending=[True, False, False]).row(0, named=True)
 
 
-def _path_parts(path: pl.DataFrame, length_ns: int) -> list[str]:
-    """Describe the kinds of time that take most of a path, by rank if there are several."""
-    sums = path_sums(path)
+def path_bars(path: pl.DataFrame) -> list[Bar]:
+    """Divide a path by rank and kind, the longest parts first, the others as one."""
+    length_ns = int(path["duration_ns"].sum())
     has_several = path["rank"].n_unique() > 1
-    parts = [
-        f"{f'rank {rank} ' if has_several else ''}{kind.replace('_', ' ')} {duration(duration_ns)}"
-        for rank, kind, duration_ns in sums
-    ]
-    rest_ns = length_ns - sum(duration_ns for *_, duration_ns in sums)
-    return [*parts, f"other {duration(rest_ns)}"] if rest_ns else parts
-
-
-def path_sums(path: pl.DataFrame) -> list[tuple[int, str, int]]:
-    """Return the ranks and kinds that take most of a path, with their times in ns."""
     sums = path.group_by("rank", "kind").agg(pl.col("duration_ns").sum())
     order = ("duration_ns", "rank", "kind")
-    return sums.sort(*order, descending=[True, False, False]).head(_MOST_KINDS).rows()
+    rows = [
+        (
+            f"{f'rank {rank}: ' if has_several else ''}{MEANINGS.get(kind, kind)}",
+            color_of(kind),
+            duration_ns,
+        )
+        for rank, kind, duration_ns in sums.sort(*order, descending=[True, False, False])
+        .head(_MOST_KINDS)
+        .iter_rows()
+    ]
+    rest_ns = length_ns - sum(duration_ns for *_, duration_ns in rows)
+    rows += [("other", "wait", rest_ns)] if rest_ns else []
+    return [
+        Bar(duration_ns / length_ns, duration(duration_ns), label, color)
+        for label, color, duration_ns in rows
+    ]
+
+
+def _call_number(call: dict[str, Any]) -> int:
+    number: int = call["call"] if call["sequence"] is None else call["sequence"]
+    return number
 
 
 def _call(call: dict[str, Any]) -> str:
-    number = call["call"] if call["sequence"] is None else call["sequence"]
-    group = short_name(call["group"], _WIDEST_GROUP) if call["group"] else "-"
-    return escape(f"{group}/{number}")
+    """Return a call as a phrase."""
+    operation = f" ({call['operation']})" if call["operation"] else ""
+    group = f" of group {short_name(call['group'])}" if call["group"] else ""
+    return escape(f"call {_call_number(call)}{operation}{group}")
 
 
 def _what_to_do(call: dict[str, Any]) -> str:
@@ -513,6 +594,7 @@ def _what_to_do(call: dict[str, Any]) -> str:
     return _REMEDIES[call["cause"]].format(last=call["last"])
 
 
+_SHIFT: Final = Column("clock shift", "duration")
 _RANKS: Final[dict[Column, Value]] = {
     Column("rank", "number"): "rank",
     Column("began", "duration"): "began_ns",
@@ -520,19 +602,24 @@ _RANKS: Final[dict[Column, Value]] = {
         f"{row['last_at']} of {row['decided_calls']}" if row["decided_calls"] else None
     ),
     Column("waited", "duration"): "wait_ns",
+    Column("waited at least", "duration"): lambda row: (
+        row["wait_at_least_ns"] or None if row["wait_ns"] is None else None
+    ),
     Column("transfer", "duration"): "transfer_ns",
     Column("on path", "duration"): "path_ns",
     Column("gain", "duration"): lambda row: row["gain_ns"] or None,
-    Column("clock shift", "duration"): "clock_offset_ns",
+    _SHIFT: "clock_offset_ns",
 }
 _CALLS: Final[dict[Column, Value]] = {
     Column("operation"): lambda row: row["operation"] or "unknown",
-    Column("bytes", "count"): "bytes",
     Column("last", "number"): "last",
     Column("late by", "duration"): lambda row: None if row["last"] is None else row["late_ns"],
     Column("waiting", "share"): "wait_share",
+    Column("bytes", "count"): "bytes",
     Column("transfer", "duration"): "transfer_ns",
     Column("bus GB/s", "number"): "bus_gb_per_s",
+}
+_CAUSES: Final[dict[Column, Value]] = {
     Column("cause"): "cause",
     Column("what to do"): _what_to_do,
 }

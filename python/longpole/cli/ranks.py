@@ -15,15 +15,14 @@ from longpole.cli.answer.problems import require
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.ranks import answer_ranks, reading_options, sources_argument
 from longpole.cli.ask.windows import DURATION, step_option
-from longpole.critical_path.explain import MEANINGS
 from longpole.data import plain
 from longpole.errors import LongpoleError
-from longpole.report.blocks import Bar, Headline, Sentence, color_of
+from longpole.report.blocks import Headline, Sentence
 from longpole.report.document import DATA_FORMATS, Abstention, Document
 from longpole.report.overview import Interval, Intervals, Stack
 from longpole.report.sections import Section
-from longpole.traces.findings import listed
-from longpole.wording import count, duration, escape, share, short_name
+from longpole.traces.findings import finding_notes, listed
+from longpole.wording import count, duration, escape, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -180,7 +179,7 @@ def _sections(found: Ranks) -> list[Section]:
     blocks = found.blocks()
     said = takewhile(lambda block: isinstance(block, Sentence), blocks)
     told = [block.text for block in said if isinstance(block, Sentence)]
-    rest = blocks[len(told) :]
+    rest: list[Part] = [*found.tables(), *finding_notes(found.set.findings)]
     if found.path.is_empty() or not told:
         return [Section("verdict", "Verdict", blocks)]
     return [
@@ -191,13 +190,15 @@ def _sections(found: Ranks) -> list[Section]:
 
 def _first(found: Ranks, told: Sequence[str]) -> Iterator[Part]:
     """Return the first screen: the answer, its figures, the path, late ranks and the timeline."""
+    from longpole.analyses.ranks import path_bars
     from longpole.plot.rank_lanes import rank_lanes
 
     headline, *more = told
     late = found.set.late_ranks()
     yield Sentence(headline)
     yield _tiles(found)
-    yield _path_stack(found)
+    length_ns = int(found.path["duration_ns"].sum())
+    yield Stack(f"Critical path across ranks, {duration(length_ns)}", path_bars(found.path))
     if late:
         yield Intervals(
             [
@@ -215,9 +216,8 @@ def _first(found: Ranks, told: Sequence[str]) -> Iterator[Part]:
 
 
 def _change(remedy: RankRemedy) -> str:
-    what = f", mostly {short_name(remedy.name)}" if remedy.name else ""
     times = f"{duration(remedy.own_ns)} instead of {duration(remedy.median_ns)}"
-    return f"Make rank {remedy.rank} as fast as the median rank ({remedy.cause}{what}): {times}."
+    return f"Make rank {remedy.rank} as fast as {remedy.compared_with} ({remedy.what}): {times}."
 
 
 def _tiles(found: Ranks) -> Tiles:
@@ -245,26 +245,6 @@ def _tiles(found: Ranks) -> Tiles:
             ("On the critical path", listed(path["rank"].unique().sort().to_list()), ""),
         ]
     )
-
-
-def _path_stack(found: Ranks) -> Stack:
-    """Divide the critical path across ranks by rank and kind."""
-    from longpole.analyses.ranks import path_sums
-
-    length_ns = int(found.path["duration_ns"].sum())
-    has_several = found.path["rank"].n_unique() > 1
-    rows = [
-        (f"rank {rank}: {words}" if has_several else words, color_of(kind), duration_ns)
-        for rank, kind, duration_ns in path_sums(found.path)
-        for words in [MEANINGS.get(kind, kind.replace("_", " "))]
-    ]
-    rest_ns = length_ns - sum(duration_ns for *_, duration_ns in rows)
-    rows += [("other", "wait", rest_ns)] if rest_ns else []
-    bars = [
-        Bar(duration_ns / length_ns, duration(duration_ns), label, color)
-        for label, color, duration_ns in rows
-    ]
-    return Stack(f"Critical path across ranks, {duration(length_ns)}", bars)
 
 
 def _dumps_answer(sources: Sequence[str], found: DumpSet) -> Answer:

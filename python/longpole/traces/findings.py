@@ -93,8 +93,8 @@ def disagreement(
     kind, group, sequence, n_calls, ranks, others, values, _, is_at_edge = row
     these = tuple(numbers[place] for place in ranks)
     those = tuple(numbers[place] for place in others)
-    where = f"group {group}" if group else "a group without a name"
-    which = f"{where}, call {sequence}" if sequence is not None else where
+    where = f"group {group}, " if group else ""
+    which = where + (f"call {sequence}" if sequence is not None else "a call")
     if kind == "missing call":
         message = f"{which} ({values[0]}) is missing on {listed(these)}"
         if n_calls > 1:
@@ -102,9 +102,9 @@ def disagreement(
         if is_at_edge and may_lie_outside:
             message += "; it may be outside the recording there"
     elif kind == "ambiguous alignment":
-        message = f"{where}: several alignments fit the calls of {listed((*these, *those))}"
+        message = f"{where}several alignments fit the calls of {listed((*these, *those))}"
     elif kind == "unmatched call":
-        message = f"{where}: {count(n_calls, 'call')} of {listed(these)} cannot be matched"
+        message = f"{where}{count(n_calls, 'call')} of {listed(these)} cannot be matched"
     else:
         said = ", ".join(dict.fromkeys(values))
         message = f"{which}: {kind} on {listed(these)} ({said})"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from longpole._core import ReducedRank
 
-__all__ = ["RankRemedy", "late_ranks"]
+__all__ = ["HOST_TIME_OUTSIDE", "RankRemedy", "late_ranks"]
 
 _LEAST_EXCESS: Final = 0.03
 _LEAST_EXCESS_NS: Final = 20_000
@@ -35,14 +35,18 @@ _SLOW_KERNEL: Final = 1.15
 _THREADS: Final = ("host", "helper_threads")
 _NAMED: Final = (*_THREADS, "kernels")
 
-_DOES: Final = {
-    "data_loading": "loads data",
-    "host": "works on its main thread",
-    "helper_threads": "works on its other threads",
-    "threads": "works on its threads",
-    "kernels": "runs kernels",
-    "copies": "copies memory",
+_WHERE: Final = {
+    "data_loading": "loading data",
+    "host": "on its main thread",
+    "helper_threads": "on its other threads",
+    "threads": "on its threads",
+    "kernels": "in kernels",
+    "copies": "copying memory",
 }
+_SUMMED: Final = ("total_ns", "median_ns", "count", "median_count")
+HOST_TIME_OUTSIDE: Final = "host time outside operators"
+_STEP_MARK: Final = r"^ProfilerStep\s*#"
+_MEDIAN: Final = "the median rank"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +55,8 @@ class RankRemedy:
 
     rank: int
     cause: str
-    """`data loading`, `host functions`, `slow core`, `slow kernel`, `GPU clock`, `more work`,
-    `copies`."""
+    """`data loading`, `host functions`, `host time outside operators`, `slow core`, `slow kernel`,
+    `GPU clock`, `more work`, `copies`."""
     time_class: str
     """The class of time in which the rank exceeds the median rank."""
     name: str | None
@@ -60,11 +64,13 @@ class RankRemedy:
     own_ns: int
     """Time of the rank in this class."""
     median_ns: int
-    """Time of the median rank in this class."""
+    """Time of the median rank in this class, or of the other of two ranks."""
     duration_ns: int
     """Duration of the run."""
     changed_ns: int
     """Duration of the run if this time were as on the median rank, step by step."""
+    compared_with: str = _MEDIAN
+    """Whose time `median_ns` is, in words."""
 
     @computed
     def gain_ns(self) -> int:
@@ -79,14 +85,19 @@ class RankRemedy:
     @property
     def sentence(self) -> str:
         """Return the rank that others wait for, why, and the gain of a fix, as a sentence."""
-        what = f", mostly {short_name(self.name)}" if self.name else ""
+        whom = "the others wait" if self.compared_with == _MEDIAN else "the other rank wait"
         return (
-            f"Rank {self.rank} makes the others wait ({self.cause}{what}). It "
-            f"{_DOES[self.time_class]} for {duration(self.own_ns)}, the median rank for "
-            f"{duration(self.median_ns)}. If it were like the median rank, the run would take "
+            f"Rank {self.rank} makes {whom} ({self.what}). It spends {duration(self.own_ns)} "
+            f"{_WHERE[self.time_class]}, {self.compared_with} {duration(self.median_ns)}. "
+            f"If it were like {self.compared_with}, the run would take "
             f"{duration(self.changed_ns)} instead of {duration(self.duration_ns)} "
             f"(at most -{share(self.gain_share)})."
         )
+
+    @property
+    def what(self) -> str:
+        """Return the cause, with the name that accounts for most of it."""
+        return self.cause + (f", mostly {short_name(self.name)}" if self.name else "")
 
 
 def late_ranks(
@@ -94,22 +105,35 @@ def late_ranks(
     numbers: Sequence[int],
     pace_ns: int,
     changed_paces_ns: Callable[[Sequence[tuple[int, list[tuple[Any, ...]]]]], list[int]],
+    step_name: str | None = None,
 ) -> tuple[RankRemedy, ...]:
-    """Set each outlier to the median rank, and keep those that gain 2 % or more."""
+    """Set each outlier to the median rank, and keep those that gain 2 % or more.
+
+    `step_name` is a regular expression for annotations that mark steps.
+    """
     totals = _totals(ranks)
-    candidates = _joined(ranks, _candidates(totals))
+    marks = step_name or _STEP_MARK
+    candidates = _joined(ranks, _candidates(totals), marks)
     scalings = [
-        (it.place, [part for one in it.classes for part in _scalings(ranks, totals, it.place, one)])
+        (
+            it.place,
+            [
+                part
+                for one in it.classes
+                for part in _scalings(ranks, totals, it.place, one, marks=marks)
+            ],
+        )
         for it in candidates
     ]
     found = []
     for it, changed_ns in zip(candidates, changed_paces_ns(scalings), strict=True):
         if pace_ns - changed_ns < _LEAST_GAIN * pace_ns:
             continue
-        cause, name = _cause(ranks, it.place, it.classes[0])
+        cause, name = _cause(ranks, it, marks)
         time_class = it.classes[0] if len(it.classes) == 1 else "threads"
-        times_ns = (it.own_ns, it.median_ns, pace_ns, changed_ns)
-        found.append(RankRemedy(numbers[it.place], cause, time_class, name, *times_ns))
+        usual_ns, usual = _usual(totals, numbers, it)
+        times_ns = (it.own_ns, usual_ns, pace_ns, changed_ns)
+        found.append(RankRemedy(numbers[it.place], cause, time_class, name, *times_ns, usual))
     return tuple(sorted(found, key=lambda remedy: (-remedy.gain_ns, remedy.rank)))
 
 
@@ -123,7 +147,21 @@ class _Candidate:
     median_ns: int
 
 
-def _joined(ranks: Sequence[ReducedRank], candidates: Sequence[_Candidate]) -> Sequence[_Candidate]:
+def _usual(totals: pl.DataFrame, numbers: Sequence[int], it: _Candidate) -> tuple[int, str]:
+    """Return what a candidate is compared with: two ranks have no median rank."""
+    if len(numbers) > 2:  # noqa: PLR2004 - two have no rank in the middle
+        return it.median_ns, _MEDIAN
+    other = 1 - it.place
+    rows = totals.filter((totals["place"] == other) & totals["class"].is_in(it.classes))
+    other_ns = int(rows["total_ns"].sum())
+    if other_ns < it.own_ns:
+        return other_ns, f"rank {numbers[other]}"
+    return it.median_ns, "the faster rank of each step"
+
+
+def _joined(
+    ranks: Sequence[ReducedRank], candidates: Sequence[_Candidate], marks: str
+) -> Sequence[_Candidate]:
     """Merge the threads of a rank into one candidate if all are slow by the same factor.
 
     A slow or shared core is a single cause, and its fix speeds up all threads.
@@ -135,7 +173,7 @@ def _joined(ranks: Sequence[ReducedRank], candidates: Sequence[_Candidate]) -> S
     joined = {}
     for place, these in threads.items():
         if len(these) == len(_THREADS) and all(
-            _cause(ranks, place, it.classes[0])[0] == "slow core" for it in these
+            _is_uniform(_by_name(ranks, place, it.classes[0]), marks) for it in these
         ):
             own_ns, median_ns = sum(it.own_ns for it in these), sum(it.median_ns for it in these)
             classes = tuple(it.classes[0] for it in these)
@@ -196,14 +234,14 @@ def _scaling(totals: pl.DataFrame, place: int, time_class: str) -> tuple[Any, ..
 
 
 def _scalings(
-    ranks: Sequence[ReducedRank], totals: pl.DataFrame, place: int, time_class: str
+    ranks: Sequence[ReducedRank], totals: pl.DataFrame, place: int, time_class: str, *, marks: str
 ) -> list[tuple[Any, ...]]:
     """Scale what exceeds the median rank: a few functions or kernels, else the whole class.
 
     Scaling a slow kernel and its neighbours alike would gain less where ranks meet between them.
     """
     whole = _scaling(totals, place, time_class)
-    if time_class not in _NAMED or _is_uniform(_by_name(ranks, place, time_class)):
+    if time_class not in _NAMED or _is_uniform(_by_name(ranks, place, time_class), marks):
         return [whole]
     slow = _slow_names(_by_name(ranks, place, time_class, keys=("name",)))
     steps = totals.filter((totals["place"] == place) & (totals["class"] == time_class))
@@ -238,23 +276,37 @@ def _slow_names(names: pl.DataFrame) -> list[tuple[str, int, int]]:
     return list(rows.select("name", "excess_ns", "median_ns").iter_rows())
 
 
-def _cause(ranks: Sequence[ReducedRank], place: int, time_class: str) -> tuple[str, str | None]:
-    """Return the cause of a rank's longer time in a class, and the function or kernel."""
-    if time_class == "data_loading":
-        return "data loading", _largest_excess(ranks, place, time_class)
+def _cause(ranks: Sequence[ReducedRank], it: _Candidate, marks: str) -> tuple[str, str | None]:
+    """Return the cause of a rank's longer time in a class, and the name with most of it."""
+    time_class = it.classes[0]
     if time_class == "copies":
         return "copies", None
-    names = _by_name(ranks, place, time_class)
-    if _is_uniform(names):
+    names = _by_name(ranks, it.place, time_class)
+    excess_ns = it.own_ns - it.median_ns
+    if time_class == "data_loading":
+        return "data loading", _name_of_most(names, excess_ns)
+    if _is_uniform(names, marks):
         return ("GPU clock" if time_class == "kernels" else "slow core"), None
-    name = _first_name(names)
-    if time_class != "kernels":
-        return "host functions", name
-    return ("slow kernel" if _has_same_work(names, name) else "more work"), name
+    if time_class == "kernels":
+        same = _has_same_work(names, _first_name(names))
+        return ("slow kernel" if same else "more work"), _name_of_most(names, excess_ns)
+    work = names.filter(~_is_mark(marks))
+    if 2 * sum(work["excess_ns"].clip(lower_bound=0).to_list()) < excess_ns:
+        return HOST_TIME_OUTSIDE, None
+    return "host functions", _name_of_most(work, excess_ns)
 
 
-def _largest_excess(ranks: Sequence[ReducedRank], place: int, time_class: str) -> str | None:
-    return _first_name(_by_name(ranks, place, time_class))
+def _is_mark(marks: str) -> pl.Expr:
+    """Whether a name is that of a step: its time is that outside of what the step contains."""
+    import polars as pl
+
+    return pl.col("name").str.contains(marks) | (pl.col("name") == "")
+
+
+def _name_of_most(names: pl.DataFrame, excess_ns: int) -> str | None:
+    """Return the name with the largest excess if it has at least half of all."""
+    is_most = not names.is_empty() and 2 * names["excess_ns"][0] >= excess_ns
+    return _first_name(names) if is_most else None
 
 
 def _by_name(
@@ -292,11 +344,15 @@ def _name_totals(rank: ReducedRank, time_class: str, keys: tuple[str, ...]) -> p
     return summed.with_columns(pl.col("name").cast(pl.String))
 
 
-def _is_uniform(names: pl.DataFrame) -> bool:
-    """Whether all common names take longer by the same factor."""
+def _is_uniform(names: pl.DataFrame, marks: str) -> bool:
+    """Whether all common names take longer by the same factor; steps count as one name."""
     import polars as pl
 
-    same = names.filter(
+    is_mark = _is_mark(marks)
+    steps = names.filter(is_mark & pl.col("is_common"))
+    step = steps.select(pl.col("is_common").first(), *map(pl.sum, _SUMMED))
+    work = names.filter(~is_mark).select("is_common", *_SUMMED)
+    same = pl.concat([work, step] if steps.height else [work]).filter(
         pl.col("is_common")
         & (pl.col("median_ns") > 0)
         & (pl.col("count") == pl.col("median_count"))

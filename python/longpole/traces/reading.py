@@ -227,7 +227,7 @@ class OpenRanks:
         kept: Mapping[str, Trace],
     ) -> None:
         self.files = files
-        self._reading = reading
+        self.reading = reading
         self._engine: Engine = engine
         self._workers = workers
         self._timeout_s = timeout_s
@@ -243,7 +243,7 @@ class OpenRanks:
                 while len(self._open) >= self._workers:
                     self._open.popitem(last=False)
                     give_back_memory()
-                found = self._reading.open(self.files[place])
+                found = self.reading.open(self.files[place])
             self._open[place] = found
             return found
 
@@ -251,19 +251,19 @@ class OpenRanks:
         """Reduce ranks again, after changes."""
         if self._engine == "threads":
             return [
-                self._reading.reduced(self.trace(self._places[change.path]), change)
+                self.reading.reduced(self.trace(self._places[change.path]), change)
                 for change in changes
             ]
-        return self._run(self._reading.change, changes)
+        return self._run(self.reading.change, changes)
 
     def expanded(self, sections: Mapping[int, PathSection]) -> Mapping[int, Expanded]:
         """Return the segments of the path in some ranks, by rank index."""
         if self._engine == "threads":
             return {
-                place: self._reading.expanded(self.trace(place), section)
+                place: self.reading.expanded(self.trace(place), section)
                 for place, section in sections.items()
             }
-        found = self._run(self._reading.expand, list(sections.values()))
+        found = self._run(self.reading.expand, list(sections.values()))
         return dict(zip(sections, found, strict=True))
 
     def _run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:

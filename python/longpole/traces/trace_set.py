@@ -85,6 +85,11 @@ class TraceSet:
         return f"<longpole.TraceSet: {len(self)} ranks, {self.calls.height} calls>"
 
     @property
+    def step_name(self) -> str | None:
+        """Regular expression for annotations that mark steps; None for the default."""
+        return self._opened.reading.step_name
+
+    @property
     def joint(self) -> JointRanks:
         """The ranks as the core holds them."""
         return self._joint
@@ -409,6 +414,7 @@ class TraceSet:
             self.rank_numbers,
             self.pace_ns,
             self._scaled_paces_ns,
+            self.step_name,
         )
 
     def trace(self, rank: int) -> Trace:
