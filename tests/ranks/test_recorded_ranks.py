@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,23 @@ def test_where_no_rank_is_late_neither_of_two_is(capsys):
     said = capsys.readouterr().out
     assert "Neither rank makes the other wait" in said
     assert f"longpole path {paths[0]} --step 3" in said
+
+
+def test_the_bare_summary_of_ranks_ends_with_the_answer_about_all(capsys):
+    paths = [str(RECORDINGS / f"late_rank.rank{number}.json.gz") for number in (0, 1)]
+    assert program.run(paths) == 0
+    told = " ".join(capsys.readouterr().out.partition("together")[2].split())
+    assert told.startswith("Rank 1 makes the other rank wait (host time outside operators)")
+    assert told.endswith(f"More: `longpole ranks {' '.join(paths)}`.")
+    assert program.run([*paths, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 2
+
+
+def test_the_bare_summary_of_two_other_traces_says_how_to_compare_them(capsys):
+    paths = [str(RECORDINGS / f"masks.{side}.json.gz") for side in ("before", "after")]
+    assert program.run(paths) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.endswith(f"To compare the two: `longpole diff {' '.join(paths)}`.")
 
 
 def test_of_a_step_only_the_path_is_shown(capsys):

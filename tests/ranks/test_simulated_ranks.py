@@ -78,7 +78,7 @@ def test_time_outside_operators_is_named_by_the_function_if_it_was_recorded(
         (
             12023,
             {"rank": 0, "cause": "slow core", "time_class": "threads"},
-            "spends 13.4 ms on its threads, the median rank 8.3",
+            "spends 13.4 ms on its threads; the median rank spends 8.3",
         ),
         (12130, {"rank": 5, "cause": "slow kernel", "name": "gemm_128x64"}, ""),
     ],

@@ -326,7 +326,7 @@ class Ranks(Data):
         return html(self.blocks())
 
     def _sentences(self) -> list[str]:
-        told = [*self._verdict(), *_steps_told(self.steps_without_profiler)]
+        told = [*self.verdict(), *_steps_told(self.steps_without_profiler)]
         return [*told, self._matched(), *self._processes(), *self._clocks()]
 
     def _processes(self) -> list[str]:
@@ -393,7 +393,8 @@ class Ranks(Data):
             limit += f", {duration(edge)} before and after them (20 ppm of drift)"
         return [f"Clocks: {moved}; {agree}; {limit}; drift {drift}."]
 
-    def _verdict(self) -> list[str]:
+    def verdict(self) -> list[str]:
+        """Return which rank the others wait for, why, and what a fix saves, as sentences."""
         found = self.set
         if found.calls.is_empty():
             return []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from contextlib import suppress
 from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
@@ -17,11 +19,12 @@ from longpole.cli.ask.ranks import answer_ranks, reading_options, sources_argume
 from longpole.cli.ask.windows import DURATION, step_option
 from longpole.data import plain
 from longpole.errors import LongpoleError
-from longpole.report.blocks import Headline, Sentence
+from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import DATA_FORMATS, Abstention, Document
 from longpole.report.overview import Interval, Intervals, Stack
 from longpole.report.sections import Section
 from longpole.traces.findings import finding_notes, listed
+from longpole.traces.sources import RankSource
 from longpole.wording import count, duration, escape, share
 
 if TYPE_CHECKING:
@@ -30,17 +33,20 @@ if TYPE_CHECKING:
     from longpole.analyses.dumps import Dumps
     from longpole.analyses.ranks import Ranks
     from longpole.cli.answer.emit import Answer
+    from longpole.report.blocks import Block
     from longpole.report.overview import Tiles
     from longpole.report.sections import Part
     from longpole.trace import Trace
     from longpole.traces.dump_set import DumpSet
     from longpole.traces.late_ranks import RankRemedy
+    from longpole.traces.reading import Reading, ReadRank
     from longpole.traces.trace_set import TraceSet
 
-__all__ = ["rank_sections", "ranks"]
+__all__ = ["RunOfRanks", "rank_sections", "ranks"]
 
 _RANKS: Final = "longpole.ranks/1"
 _LOSSES: Final = ("unreadable rank", "duplicate rank", "unknown rank", "files disagree")
+_TWO: Final = 2
 _DUMPS: Final = "longpole.dumps/1"
 _LOSSES_OF_DUMPS: Final = ("unreadable rank", "duplicate rank", "damaged rank")
 
@@ -154,6 +160,48 @@ def _length(window_ns: tuple[int, int]) -> str:
     return duration(end_ns - start_ns)
 
 
+class RunOfRanks:
+    """The traces of a command that answers about each, for one more answer about their run."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._read: list[ReadRank] = []
+
+    def add(self, path: str, trace: Trace) -> None:
+        """Reduce a trace while it is in memory."""
+        with suppress(LongpoleError):
+            self._read.append(self._reading.reduce(RankSource(path, trace.rank), trace))
+
+    def answer(self, paths: Sequence[str]) -> Iterator[Answer]:
+        """Yield which rank the others wait for if all traces are ranks of one run.
+
+        For two other traces, yield the command that compares them.
+        """
+        ranks = {it.reduced.rank for it in self._read if it.reduced is not None}
+        if len(self._read) < len(paths) or "-" in paths:
+            return
+        quoted = " ".join(map(shlex.quote, paths))
+        if None not in ranks and len(ranks) == len(paths):
+            with suppress(LongpoleError):
+                yield self._of_run(f"longpole ranks {quoted}"), exit_codes.OK
+        elif len(paths) == _TWO:
+            note = Notes([f"To compare the two: `longpole diff {quoted}`."])
+            yield Document(schema=_RANKS, input={}, blocks=lambda: [note]), exit_codes.OK
+
+    def _of_run(self, command: str) -> Document:
+        from longpole.analyses.ranks import Ranks
+        from longpole.traces.trace_set import TraceSet
+
+        joined = TraceSet(self._read, self._reading, workers=1)
+        told = Ranks(joined, None, joined.calls.clear()).verdict()
+        blocks: list[Block] = [
+            Headline(f"{_who(joined)} together"),
+            *map(Sentence, told or ["No collectives connect them."]),
+            Notes([f"More: `{command}`."]),
+        ]
+        return Document(schema=_RANKS, input={}, blocks=lambda: blocks)
+
+
 def rank_sections(
     traces: Sequence[tuple[str, Trace]], *, step_name: str | None
 ) -> tuple[list[Section], list[int]]:
@@ -226,11 +274,16 @@ def _tiles(found: Ranks) -> Tiles:
     late = next(iter(joined.late_ranks()), None)
     waiting = None if found.is_inconclusive else found.wait_share
     what = "Run" if found.step is None else f"Step {found.step}"
-    of = f" of {joined.world_size}" if joined.world_size else ""
+    of_all = f" of {joined.world_size}" if (joined.world_size or 0) > len(joined) else ""
+    n_ranks = count(len(joined), "rank")
     n_groups = count(joined.calls["group"].n_unique(), "group")
     return tiles(
         [
-            (what, duration(int(path["duration_ns"].sum())), f"{count(len(joined), 'rank')}{of}"),
+            (
+                what,
+                duration(int(path["duration_ns"].sum())),
+                f"{n_ranks}{of_all}",
+            ),
             (
                 "Late rank",
                 None if late is None else f"rank {late.rank}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from longpole.analyses.device_times import BusyTime, DeviceTime
     from longpole.analyses.summary import Summary
     from longpole.cli.answer.emit import Answer
+    from longpole.cli.ranks import RunOfRanks
     from longpole.critical_path.path import CriticalPath
     from longpole.remedies.parts import Side
     from longpole.report.blocks import Block, Cell
@@ -116,12 +118,27 @@ def summary(
     """
     from longpole.remedies.facts import ARGUMENTS
 
+    together = _together(traces, window, options)
+
     def answer(path: str, trace: Trace) -> Answer:
+        if together is not None:
+            together.add(path, trace)
         with usage_errors():
             trace = recording.of(trace, step_name=window.step_name)
             return _answer(path, trace, top, **window.on_clock(trace).choice)
 
-    return answer_each(traces, options, _SCHEMA, answer, arguments=ARGUMENTS)
+    then = tuple if together is None else partial(together.answer, traces)
+    return answer_each(traces, options, _SCHEMA, answer, arguments=ARGUMENTS, then=then)
+
+
+def _together(traces: Sequence[str], window: Asked, options: Options) -> RunOfRanks | None:
+    """Return what answers about several traces together, for people."""
+    if len(traces) == 1 or options.form not in {"text", "md"}:
+        return None
+    from longpole.cli.ranks import RunOfRanks
+    from longpole.traces.reading import Reading
+
+    return RunOfRanks(Reading(options.vocabulary, window.data_load, window.step_name))
 
 
 def _answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:

@@ -88,7 +88,7 @@ class RankRemedy:
         whom = "the others wait" if self.compared_with == _MEDIAN else "the other rank wait"
         return (
             f"Rank {self.rank} makes {whom} ({self.what}). It spends {duration(self.own_ns)} "
-            f"{_WHERE[self.time_class]}, {self.compared_with} {duration(self.median_ns)}. "
+            f"{_WHERE[self.time_class]}; {self.compared_with} spends {duration(self.median_ns)}. "
             f"If it were like {self.compared_with}, the run would take "
             f"{duration(self.changed_ns)} instead of {duration(self.duration_ns)} "
             f"(at most -{share(self.gain_share)})."

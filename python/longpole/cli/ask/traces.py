@@ -17,7 +17,7 @@ from longpole.profiles import other_timeline
 from longpole.wording import escape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from longpole.cli.answer.emit import Answer
     from longpole.cli.ask.options import Options
@@ -56,12 +56,13 @@ def answer_each(
     about: Literal["time", "path"] = "time",
     recording: Recording | None = None,
     arguments: Literal["ids", "default"] | Sequence[str] = "ids",
+    then: Callable[[], Iterable[Answer]] = tuple,
 ) -> int:
     """Write the result of `answer` for each trace, read with `arguments`; return the exit code.
 
     `answer` receives the name of a trace and the trace, at the times that `recording` selects. With
     a window, it also receives that window, or with `about="path"` its critical path. A trace that
-    cannot be read, or lacks the window, does not affect the others.
+    cannot be read, or lacks the window, does not affect the others. The answers of `then` follow.
     """
 
     def ask(path: str) -> Answer:
@@ -81,7 +82,8 @@ def answer_each(
     def one(path: str) -> Answer:
         return options.attempt(schema, path, lambda: ask(path))
 
-    return options.emit_each(map(one, paths))
+    each = map(one, paths)
+    return options.emit_each(answer for part in (lambda: each, then) for answer in part())
 
 
 def named_traces(
