@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from longpole.opening import entries, first_bytes
+from longpole.opening import entries, first_bytes, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,6 +29,7 @@ __all__ = [
     "ProfileFormat",
     "captures_of",
     "files_read_with",
+    "folders_with_traces",
     "has_trace_name",
     "other_timeline",
     "profile_rank",
@@ -153,10 +154,12 @@ def timeline_of(source: str | os.PathLike[str] | bytes | BinaryIO) -> FoundTimel
             raise _several(path, [rank_path for rank_path, _ in ranks])
         [(rank_path, rank)] = ranks
         return FoundTimeline(of_format.open(rank_path), rank_path, rank)
-    traces = _traces(path) if path.is_dir() else []
-    if len(traces) > 1:
-        raise _several(path, traces)
-    return timeline_of(traces[0]) if traces else FoundTimeline(source, path)
+    if not path.is_dir():
+        return FoundTimeline(source, path)
+    traces = _traces(path)
+    if len(traces) != 1:
+        raise _several(path, traces) if traces else _no_trace(path)
+    return timeline_of(traces[0])
 
 
 def profile_timelines(folder: Path) -> Ranks:
@@ -352,9 +355,13 @@ def profile_rank(path: Path) -> int | None:
 
 
 def _traces(folder: Path) -> list[Path]:
-    """List the traces of a folder: files with events named like a trace, or the only such file."""
+    """List the traces of a folder: files with events named like a trace, or its only such file.
+
+    That file is read even without events, so that the error says what is wrong with it.
+    """
     files = [it for it in entries(folder) if has_trace_name(it.name) and it.is_file()]
-    return files if len(files) == 1 else [path for path in files if _holds_events(path)]
+    is_clear = len(files) == 1 and not folders_with_traces(folder)
+    return files if is_clear else [path for path in files if _holds_events(path)]
 
 
 def _holds_events(path: Path) -> bool:
@@ -366,6 +373,29 @@ def _holds_events(path: Path) -> bool:
     except TraceError:
         return False
     return True
+
+
+def folders_with_traces(folder: Path) -> list[Path]:
+    """List the folders in a folder that have files named like a trace.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> folders_with_traces(Path("missing"))
+    []
+    """
+    folders = [it for it in entries(folder) if it.is_dir()] if folder.is_dir() else []
+    return [it for it in folders if any(map(has_trace_name, names_in(it)))]
+
+
+def _no_trace(folder: Path) -> Exception:
+    from longpole.ascend.problems import profile_error
+
+    inside = folders_with_traces(folder)
+    hint = "give a trace, such as a .json.gz, .sqlite or .xplane.pb file"
+    if inside:
+        hint = f"give one of its folders, such as `longpole {shlex.quote(str(inside[0]))}`"
+    return profile_error(folder, "a directory without a trace", "is_a_directory", hint)
 
 
 def _several(folder: Path, paths: list[Path]) -> Exception:

@@ -202,3 +202,64 @@ def test_one_file_of_two_processes_is_said_to_be_read_as_one_rank(tmp_path, caps
     (tmp_path / "one.json").write_text(json.dumps({"traceEvents": calls[:1]}))
     program.run(["ranks", str(tmp_path / "one.json")])
     assert "read as one rank" not in capsys.readouterr().out
+
+
+def test_ranks_of_another_recording_are_left_out_and_named(folder):
+    late = rank(1, 20, baseTimeNanoseconds=3_600_000_000_000)
+    late.write(folder / "a_rank1.json.gz")
+    ranks = read_traces(folder)
+    assert ranks.rank_numbers == (0, 1, 2)
+    assert "trace_rank1" in ranks.ranks["path"][1]
+    [finding] = [it for it in ranks.findings if it.kind == "other recording"]
+    assert finding.message.endswith("a_rank1.json.gz is of another recording and ignored")
+
+
+def test_two_recordings_of_the_same_ranks_are_an_error_with_the_files_of_one(folder, capsys):
+    for number in range(3):
+        later = rank(number, 20, baseTimeNanoseconds=5_000_000_000)
+        later.write(folder / f"later_rank{number}.json.gz")
+    assert program.run(["ranks", str(folder)]) == 3
+    said = capsys.readouterr().err
+    assert "traces of 2 recordings" in said
+    assert f"longpole ranks {folder}/trace_rank0.json.gz {folder}/trace_rank1.json.gz" in said
+
+
+def test_a_rank_recorded_an_hour_later_without_a_common_call_is_left_out(folder):
+    builder = TraceBuilder().header(
+        distributedInfo={"rank": 7, "world_size": 3}, baseTimeNanoseconds=3_600_000_000_000
+    )
+    builder.operator("aten::mm", (0, 90)).write(folder / "trace_rank7.json.gz")
+    ranks = read_traces(folder)
+    assert ranks.rank_numbers == (0, 1, 2)
+    assert ranks.duration_ns == 130_000
+    assert "other recording" in kinds(ranks)
+
+
+def test_ranks_of_jobs_of_different_sizes_are_not_joined(folder):
+    builder = TraceBuilder().header(distributedInfo={"rank": 5, "world_size": 8})
+    builder.operator("aten::mm", (0, 90)).write(folder / "trace_rank5.json.gz")
+    assert read_traces(folder).rank_numbers == (0, 1, 2)
+
+
+def test_ranks_in_folders_of_their_own_are_read_by_a_pattern(folder, capsys):
+    for number in range(3):
+        own = folder / "run" / f"rank{number}"
+        own.mkdir(parents=True)
+        folder.joinpath(f"trace_rank{number}.json.gz").rename(own / "trace.json.gz")
+    assert program.run(["ranks", str(folder / "run")]) == 3
+    assert f"`longpole ranks '{folder}/run/*/*.json*'`" in capsys.readouterr().err
+    assert read_traces(f"{folder}/run/*/*.json*").rank_numbers == (0, 1, 2)
+    assert program.run([str(folder / "run")]) == 3
+    assert f"such as `longpole {folder}/run/rank0`" in capsys.readouterr().err
+
+
+def test_a_folder_of_programs_that_are_no_ranks_is_an_error(tmp_path, capsys):
+    for name in ("before", "after", "other"):
+        TraceBuilder().operator("aten::mm", (0, 9)).write(tmp_path / f"{name}.json.gz")
+    tmp_path.joinpath("notes.txt").write_text("no trace")
+    assert program.run(["ranks", str(tmp_path)]) == 3
+    said = capsys.readouterr().err
+    assert "no two of 3 traces" in said
+    assert "hint: ask each with `longpole summary`, and compare two with `longpole diff`" in said
+    assert str(tmp_path) in said
+    assert f"{tmp_path}: {tmp_path}: " not in said

@@ -45,7 +45,9 @@ if TYPE_CHECKING:
 __all__ = ["RunOfRanks", "rank_sections", "ranks"]
 
 _RANKS: Final = "longpole.ranks/1"
-_LOSSES: Final = ("unreadable rank", "duplicate rank", "unknown rank", "files disagree")
+_LOSSES: Final = (
+    *("unreadable rank", "duplicate rank", "unknown rank", "files disagree", "other recording"),
+)
 _TWO: Final = 2
 _DUMPS: Final = "longpole.dumps/1"
 _LOSSES_OF_DUMPS: Final = ("unreadable rank", "duplicate rank", "damaged rank")

@@ -104,7 +104,8 @@ class Reading:
             read = self.reduce(source, self.open(source.path))
         except (TraceError, WindowError, OSError) as error:
             is_trace = getattr(error, "code", None) != "no_trace_events"
-            read = ReadRank(source, problem=str(error).replace("\nhint: ", "; "), is_trace=is_trace)
+            problem = getattr(error, "strerror", None) or str(error)
+            read = ReadRank(source, problem=problem.replace("\nhint: ", "; "), is_trace=is_trace)
         give_back_memory()
         return read
 
@@ -112,9 +113,11 @@ class Reading:
         """Reduce a trace as observed."""
         rank = source.named_rank if trace.rank is None else trace.rank
         reduced = self.reduced(trace, Change(source.path, rank))
+        base_ns = trace.base_time_ns or 0
         return ReadRank(
             source,
             reduced=reduced,
+            span_ns=(reduced.window[0] + base_ns, reduced.window[1] + base_ns),
             n_events=trace.n_events,
             n_bytes=trace.n_bytes,
             is_recovered=trace.status == "recovered",
@@ -154,6 +157,8 @@ class ReadRank:
 
     source: RankSource
     reduced: ReducedRank | None = None
+    span_ns: tuple[int, int] = (0, 0)
+    """Start and end of the recording, in ns since 1970 if the file contains its base."""
     n_events: int = 0
     n_bytes: int = 0
     is_recovered: bool = False
@@ -162,6 +167,16 @@ class ReadRank:
     """False if the file is JSON of another kind."""
     waits: Sequence[TaskWait] = ()
     """Recorded waiting inside its collectives, if the profile shows their tasks."""
+
+    @property
+    def rank(self) -> int | None:
+        """Its rank, if it was read and is known."""
+        return None if self.reduced is None else self.reduced.rank
+
+    @property
+    def world_size(self) -> int | None:
+        """The number of ranks that the file declares."""
+        return None if self.reduced is None else self.reduced.world_size
 
 
 def read_ranks(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path, PurePosixPath
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.errors import MissingDependencyError, RanksError
 from longpole.opening import entries
-from longpole.profiles import has_trace_name, profile_rank, profile_timelines
+from longpole.profiles import folders_with_traces, has_trace_name, profile_rank, profile_timelines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -60,6 +61,7 @@ def find_sources(
         named = ", ".join(os.fspath(path) for path in given) or "an empty list"
         message = (
             f"{named}: no trace (*.json, *.json.gz, *.sqlite, Ascend or MindSpore profiles) found"
+            f"{_hint(given)}"
         )
         raise RanksError(message)
     ranks = _named_ranks([PurePosixPath(path).name for path in paths])
@@ -67,6 +69,15 @@ def find_sources(
     if all(rank is not None for rank in profiled):
         ranks = profiled
     return [RankSource(path, rank) for path, rank in zip(paths, ranks, strict=True)]
+
+
+def _hint(given: Sequence[str | os.PathLike[str]]) -> str:
+    """Return how to give the traces in the folders of a folder, if there are some."""
+    folders = [path for path in given if folders_with_traces(Path(path))]
+    if not folders:
+        return ""
+    pattern = shlex.quote(os.path.join(folders[0], "*", "*.json*"))  # noqa: PTH118 - a pattern
+    return f"\nhint: to read the folders in it: `longpole ranks {pattern}`"
 
 
 def is_address(path: str) -> bool:

@@ -30,6 +30,7 @@ from longpole.traces.findings import (
 from longpole.traces.late_ranks import late_ranks
 from longpole.traces.path import PathRanks, path_frame
 from longpole.traces.reading import Change, OpenRanks
+from longpole.traces.runs import no_ranks, of_one_run, parts_of_time, unrelated
 from longpole.wording import count, escape
 
 if TYPE_CHECKING:
@@ -65,15 +66,32 @@ class TraceSet:
         timeout_s: float = TIMEOUT_S,
         kept: Mapping[str, Trace] | None = None,
     ) -> None:
-        self._read, self._file_findings = in_order(read)
+        chosen, of_others = of_one_run(read)
+        self._read, findings = in_order(chosen)
+        self._file_findings = [*of_others, *findings]
+        self._join(is_numbered=any(it.rank is not None for it in self._read))
         files = [it.source.path for it in self._read]
         self._opened = OpenRanks(
             files, reading, engine=engine, workers=workers, timeout_s=timeout_s, kept=kept or {}
         )
+
+    def _join(self, *, is_numbered: bool) -> None:
+        """Join the ranks; leave out those of another recording, which no call joins."""
         if not self._read:
             reasons = "; ".join(finding.message for finding in self._file_findings[:3])
             message = f"no rank could be read: {reasons}"
             raise RanksError(message)
+        self._joint = JointRanks([self._reduced(place) for place in range(len(self._read))])
+        parts = parts_of_time(self._read)
+        calls: dict[int, set[int]] = {}
+        for call, place in frame_of(self._joint.members()).select("call", "place").iter_rows():
+            calls.setdefault(call, set()).add(parts[place])
+        if not calls and not is_numbered and len(self._read) > 1:
+            raise no_ranks(self._read)
+        if not calls or len(set(parts)) == 1 or any(len(joined) > 1 for joined in calls.values()):
+            return
+        self._read, findings = unrelated(self._read)
+        self._file_findings += findings
         self._joint = JointRanks([self._reduced(place) for place in range(len(self._read))])
 
     def __len__(self) -> int:

@@ -103,7 +103,8 @@ class Problem:
 
     def at(self, path: str) -> Self:
         """Add the name of the input, if the error lacks it."""
-        return self if self.path else replace(self, path=path)
+        message = self.message.removeprefix(f"{path}: ")
+        return self if self.path else replace(self, path=path, message=message)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the data for programs."""
