@@ -8,7 +8,7 @@ snapshot in pickle format is refused, since opening a pickle runs the code in it
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeGuard
 
@@ -21,7 +21,7 @@ from longpole.sweeps import around, is_own_frame, own_frames, running_at
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import polars as pl
 
@@ -49,6 +49,7 @@ MAX_CHANGES: Final = 3_000_000
 _MOST_DAMAGED: Final = 100_000
 _BATCH: Final = 1 << 16
 _LONGEST_LINE: Final = 200
+_MOST_FRAMES: Final = 8
 # The sum of two such sizes fits 64 bits.
 _TOO_LARGE: Final = 1 << 61
 _CHANGES: Final = {1: "preexisting", 2: "allocated", 3: "recategorized", 4: "freed"}
@@ -78,6 +79,8 @@ class Allocations:
     blocks: pl.DataFrame
     n_damaged: int = 0
     """Number of changes, segments and blocks left out because they differ from torch's format."""
+    peak_stacks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Functions of the program in which a snapshot reached its peak, innermost first, by device."""
 
     @classmethod
     def of_rows(cls, source: Literal["profile"], rows: list[dict[str, Any]]) -> Allocations:
@@ -306,6 +309,8 @@ class _Snapshot:
         # Memory allocated and reserved on each device at the end, and the changes by events.
         self._ends: dict[int, list[int]] = defaultdict(lambda: [0, 0])
         self._sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+        # The largest sum of changes on each device, and the functions that it was reached in.
+        self._peaks: dict[int, tuple[int, list[str]]] = {}
         self.n_damaged = 0
 
     @property
@@ -361,6 +366,8 @@ class _Snapshot:
             return
         sums[0] += use
         sums[1] += growth
+        if use > 0 and sums[0] > self._peaks.get(device, (0, []))[0]:
+            self._peaks[device] = (sums[0], _own_lines(event.get("frames")))
         self._rows.add(
             {
                 "device": f"cuda:{device}",
@@ -391,7 +398,8 @@ class _Snapshot:
         moved = events.with_columns(
             pl.col("allocated_bytes") + pl.col("used"), pl.col("reserved_bytes") + pl.col("held")
         ).select(*_schema())
-        return Allocations("snapshot", moved, self._blocks.frame(), self.n_damaged)
+        stacks = {f"cuda:{device}": stack for device, (_, stack) in self._peaks.items()}
+        return Allocations("snapshot", moved, self._blocks.frame(), self.n_damaged, stacks)
 
 
 def _is_integer(value: object) -> TypeGuard[int]:
@@ -418,14 +426,27 @@ def _change(use: int) -> str:
 
 def _line(frames: object) -> str | None:
     """Return the innermost frame of the user's program, or else the innermost frame."""
-    lines = [
+    lines = _lines(frames)
+    own = filter(_is_own_line, lines)
+    line = next(own, lines[0] if lines else None)
+    return None if line is None else line[:_LONGEST_LINE]
+
+
+def _own_lines(frames: object) -> list[str]:
+    """Return the innermost frames of the user's program."""
+    return [line[:_LONGEST_LINE] for line in _lines(frames) if _is_own_line(line)][:_MOST_FRAMES]
+
+
+def _is_own_line(line: str) -> bool:
+    return ".py(" in line and is_own_frame(line)
+
+
+def _lines(frames: object) -> list[str]:
+    return [
         f"{frame.get('filename', '?')}({frame.get('line', 0)}): {frame.get('name', '?')}"
         for frame in (frames if isinstance(frames, list) else ())
         if isinstance(frame, dict)
     ]
-    own = (line for line in lines if ".py(" in line and is_own_frame(line))
-    line = next(own, lines[0] if lines else None)
-    return None if line is None else line[:_LONGEST_LINE]
 
 
 def _schema() -> dict[str, Any]:

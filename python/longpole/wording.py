@@ -18,6 +18,7 @@ __all__ = [
     "duration",
     "duration_range",
     "escape",
+    "memory_size",
     "number",
     "operator_name",
     "parse_share",
@@ -97,6 +98,20 @@ def number(value: float) -> str:
     digits_before = 1 + math.floor(math.log10(abs(value))) if value else 1
     text = f"{value:,.{max(4 - digits_before, 0)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def memory_size(n_bytes: int) -> str:
+    """Format an amount of memory.
+
+    Examples
+    --------
+    >>> memory_size(3 << 29), memory_size(494 << 20), memory_size(1536), memory_size(8)
+    ('1.5 GiB', '494 MiB', '1.5 KiB', '8 B')
+    """
+    for unit, n_each in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if abs(n_bytes) >= n_each:
+            return f"{number(n_bytes / n_each)} {unit}"
+    return f"{n_bytes} B"
 
 
 def share(part: float) -> str:

@@ -190,8 +190,11 @@ def test_sizes_are_shown_with_the_digits_that_are_known(tmp_path, capsys):
     rows = [[-1, 1, 2_940 * MIB, 0], [5, 2, 62_398 * MIB, 7], [6, 2, MIB // 4, 3]]
     assert program.run(["table", str(written(tmp_path / "timeline.raw.json", rows)), "memory"]) == 0
     out = capsys.readouterr().out
-    assert out.splitlines()[3].split()[:4] == ["device", "65,338", "2,940", "65,338"]
-    assert [line.split()[-3] for line in out.splitlines() if "temporary" in line] == ["0.25"] * 2
+    row = next(line for line in out.splitlines() if line.startswith("  device  "))
+    sizes = next(line for line in out.splitlines() if line.startswith("  device  63")).split()
+    assert sizes[1:7] == ["63.81", "GiB", "2.871", "GiB", "63.81", "GiB"], row
+    shown = [line.split()[-4:-2] for line in out.splitlines() if "temporary" in line]
+    assert shown == [["256", "KiB"]] * 2
 
 
 @pytest.mark.skipif(not OF_HTA.is_file(), reason=f"no answers of HTA in {OF_HTA}")
@@ -293,10 +296,56 @@ def test_the_command_answers_about_a_timeline_and_refuses_its_steps(tmp_path, ca
     assert program.run(["table", path, "memory", "--step", "3"]) == 2
 
 
-def test_a_memory_timeline_given_as_a_trace_names_the_command_that_shows_it(tmp_path, capsys):
-    path = str(written(tmp_path / "timeline.raw.json.gz", [[5, 2, MIB, 4]]))
-    assert program.run([path]) == 3
-    assert "hint: `longpole table FILE memory` shows it" in capsys.readouterr().err
+@pytest.mark.parametrize("name", ["timeline.raw.json.gz", "snapshot.json.gz"])
+def test_a_memory_file_given_as_a_trace_is_answered_or_named_with_its_command(
+    name, tmp_path, capsys
+):
+    document = snapshot() if "snapshot" in name else [[5, 2, MIB, 4]]
+    path = str(written(tmp_path / name, document))
+    assert program.run([path]) == 0
+    bare = capsys.readouterr().out
+    assert program.run(["table", path, "memory"]) == 0
+    assert capsys.readouterr().out == bare
+    assert program.run(["path", path]) == 3
+    assert f"hint: `longpole table {path} memory` shows its peak" in capsys.readouterr().err
+
+
+def test_the_peak_is_told_with_its_time_and_what_ran(tmp_path, capsys):
+    builder = forward().builder.step(3, (0, 100))
+    assert program.run(["table", str(builder.write(tmp_path / "trace.json")), "memory"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "cuda:0: at most 35 B allocated at once, 25.0 µs after the start" in told
+    assert "in step 3, during aten::empty, in model.py(7): forward, event " in told
+    assert "5 B of it dates from before the recording." in told
+    assert program.run([str(written(tmp_path / "snapshot.json", snapshot()))]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "cuda:0: at most 3 MiB allocated at once" in told
+    assert "A snapshot records the sizes that were requested" in told
+
+
+def test_the_functions_that_reach_the_peak_of_a_snapshot_are_its_stack(tmp_path, capsys):
+    document = snapshot()
+    frames = [
+        {"filename": "/site-packages/torch/nn/functional.py", "line": 9, "name": "relu"},
+        {"filename": "/home/me/model.py", "line": 7, "name": "forward"},
+        {"filename": "/home/me/train.py", "line": 3, "name": "step"},
+    ]
+    document["device_traces"][0][2]["frames"] = frames
+    assert program.run([str(written(tmp_path / "snapshot.json", document))]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "in home/me/model.py(7): forward, called by home/me/train.py(3): step." in told
+
+
+def test_a_device_with_next_to_nothing_is_only_mentioned(tmp_path, capsys):
+    changes = Changes()
+    changes.builder.operator("aten::mm", (0, 9))
+    changes(1, 8, 9, kind=0, number=-1, reserved=0)
+    changes.allocated = 0
+    changes(2, 300 * MIB, 1, reserved=400 * MIB)
+    assert program.run(["table", str(changes.builder.write(tmp_path / "t.json")), "memory"]) == 0
+    out = capsys.readouterr().out
+    assert "Not shown: cpu, at most 8 B." in out
+    assert [line for line in out.splitlines() if line.startswith("  cpu")] == []
 
 
 def test_an_answer_with_nothing_to_show_is_inconclusive(tmp_path, capsys):

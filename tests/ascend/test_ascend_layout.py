@@ -89,9 +89,10 @@ def test_the_export_beside_binary_data_is_read(tmp_path: Path) -> None:
     assert [found.path.name for found in timelines(tmp_path)] == ["msprof_20240101.json"]
 
 
-def test_other_folders_are_refused_as_before(tmp_path: Path) -> None:
-    with pytest.raises(IsADirectoryError):
+def test_a_folder_without_a_trace_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="a directory without a trace") as raised:
         read_trace(tmp_path)
+    assert raised.value.code == "is_a_directory"
 
 
 def iteration(number: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -13,11 +14,19 @@ from longpole.analyses.memory_churn import ChurnRow, memory_churn
 from longpole.analyses.memory_curve import allocations_of, memory_curve
 from longpole.damage import record_hint
 from longpole.data import HIDDEN, Data, Row
-from longpole.report.blocks import Column, Sentence, Table, Value, tabulated
-from longpole.wording import count, number
+from longpole.report.blocks import (
+    Column,
+    Notes,
+    Sentence,
+    Table,
+    Value,
+    tabulated,
+    without_empty_columns,
+)
+from longpole.wording import count, duration, memory_size, short_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from longpole.report.blocks import Block
     from longpole.report.document import Record
@@ -26,9 +35,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Memory", "memory"]
 
-_MIB: Final = 1 << 20
+_NEGLIGIBLE: Final = 10_000
 _OWNER: Final = ("operator", "function", "category")
 _NOTHING: Final = "The trace has no allocations"
+_QUANTITIES: Final[Mapping[str, str]] = {
+    "timeline": "A memory timeline counts the tensors that the profiler saw: of what was allocated "
+    "before the recording, only those that were used in it. A trace or a snapshot counts all "
+    "memory that the allocator has handed out.",
+    "snapshot": "A snapshot records the sizes that were requested; a trace records those of the "
+    "blocks that the allocator used, which may be larger.",
+}
+"""What the figures of a recording count, where it differs from a trace."""
 _OR: Final = ", or give a memory timeline or snapshot"
 
 
@@ -41,6 +58,14 @@ class DeviceMemory(Row):
     peak_bytes: int
     peak_time_ns: int | None
     """Time of the peak; null if before the recording."""
+    peak_step: int | None
+    """Step that contains the peak."""
+    peak_operator: str | None
+    """Operator that ran at the peak."""
+    peak_function: str | None
+    """Function of the program that ran at the peak."""
+    peak_inside: int | None
+    """Event that ran at the peak; `Trace.stack_of` gives its stack."""
     end_bytes: int
     peak_reserved_bytes: int | None
     unused_bytes: int | None
@@ -86,6 +111,11 @@ class Memory(Data):
     churn: Annotated[pl.DataFrame, ChurnRow]
     free_blocks: Annotated[pl.DataFrame, FreeBlocks]
     top: int = field(metadata=HIDDEN)
+    source: str = field(default="trace", metadata=HIDDEN)
+    """What was read, as `Allocations.source`."""
+    start_ns: int | None = field(default=None, metadata=HIDDEN)
+    """Start of the recording."""
+    peak_stacks: Mapping[str, Sequence[str]] = field(default_factory=dict, metadata=HIDDEN)
     hint: str = field(default=f"{_NOTHING}.", metadata=HIDDEN)
     """Why there may be no data."""
     n_damaged: int = 0
@@ -100,21 +130,52 @@ class Memory(Data):
         damaged: list[Block] = [Sentence(self._damage())] if self.n_damaged else []
         if self.devices.is_empty():
             return [Sentence(self.hint), *damaged]
-        blocks: list[Block] = [*damaged, _devices(self.devices)]
-        blocks.append(_owners("live at the peak", self.at_peak, "n_blocks", "n_bytes", self.top))
-        churn = self.churn.filter(pl.col("n_allocations") > 0)
-        blocks.append(_owners("allocated", churn, "n_allocations", "allocated_bytes", self.top))
-        for row in self.free_blocks.iter_rows(named=True):
-            free, largest = (
-                number(row[name] / _MIB) for name in ("free_bytes", "largest_free_bytes")
-            )
-            blocks.append(
-                Sentence(
-                    f"{row['device']}: {free} MiB reserved and free in "
-                    f"{count(row['n_free'], 'block')}, the largest {largest} MiB."
-                )
-            )
-        return blocks
+        most = self.devices["peak_bytes"].max()
+        is_small = pl.col("peak_bytes") * _NEGLIGIBLE < most
+        shown = self.devices.filter(~is_small)
+        named = pl.col("device").is_in(shown["device"].implode())
+        churn = self.churn.filter(named & (pl.col("n_allocations") > 0))
+        at_peak = self.at_peak.filter(named)
+        blocks: list[Block] = [
+            *damaged,
+            *(Sentence(self._peak(row)) for row in shown.iter_rows(named=True)),
+            *([Sentence(_QUANTITIES[self.source])] if self.source in _QUANTITIES else []),
+            _devices(shown),
+            _owners("allocated at the peak by", at_peak, "n_blocks", "n_bytes", self.top),
+            _owners("allocations of", churn, "n_allocations", "allocated_bytes", self.top),
+        ]
+        free = [_free_words(row) for row in self.free_blocks.iter_rows(named=True)]
+        small = [
+            f"Not shown: {row['device']}, at most {memory_size(row['peak_bytes'])}."
+            for row in self.devices.filter(is_small).iter_rows(named=True)
+        ]
+        return [*blocks, *([Notes([*free, *small])] if free or small else [])]
+
+    def _peak(self, row: dict[str, Any]) -> str:
+        """Say how much a device held at most, when, and what ran then."""
+        size = f"{row['device']}: at most {memory_size(row['peak_bytes'])} allocated at once"
+        told = [size, *self._when(row)]
+        before = row["start_bytes"]
+        rest = f" {memory_size(before)} of it dates from before the recording." if before else ""
+        return f"{', '.join(told)}.{rest}"
+
+    def _when(self, row: dict[str, Any]) -> Iterator[str]:
+        """Yield the time of the peak and what ran then, as far as they are known."""
+        time_ns = row["peak_time_ns"]
+        if time_ns is None:
+            yield "before the recording"
+        elif self.start_ns is not None:
+            yield f"{duration(time_ns - self.start_ns)} after the start of the recording"
+        if row["peak_step"] is not None:
+            yield f"in step {row['peak_step']}"
+        if row["peak_operator"] is not None:
+            yield f"during {short_name(row['peak_operator'])}"
+        stack = self.peak_stacks.get(row["device"], ())
+        functions = stack or [it for it in (row["peak_function"],) if it is not None]
+        if functions:
+            yield f"in {', called by '.join(map(short_name, functions))}"
+        if row["peak_inside"] is not None:
+            yield f"event {row['peak_inside']}"
 
     def _damage(self) -> str:
         parts = count(self.n_damaged, "change, segment or block", "changes, segments or blocks")
@@ -161,10 +222,33 @@ def memory(
     ]
     at_peak = pl.concat(owners) if owners else pl.DataFrame()
     churn = memory_churn(log, window, where=where)
-    found = Memory(devices.drop("peak_row"), at_peak, churn, _free(log.blocks), top)
+    devices = _with_step(devices.drop("peak_row"), recording)
+    found = Memory(devices, at_peak, churn, _free(log.blocks), top, log.source)
     if isinstance(recording, Allocations):
-        return replace(found, n_damaged=recording.n_damaged)
-    return replace(found, hint=record_hint(recording, _NOTHING, "allocations", _OR))
+        times_ns = recording.events["time_ns"].drop_nulls().to_list()
+        return replace(
+            found,
+            start_ns=min(times_ns, default=None),
+            peak_stacks=recording.peak_stacks if where is None else {},
+            n_damaged=recording.n_damaged,
+        )
+    start_ns = None if recording.window is None else recording.window[0]
+    hint = record_hint(recording, _NOTHING, "allocations", _OR)
+    return replace(found, start_ns=start_ns, hint=hint)
+
+
+def _with_step(devices: pl.DataFrame, recording: Trace | Allocations) -> pl.DataFrame:
+    """Add the step of each peak."""
+    steps = pl.DataFrame() if isinstance(recording, Allocations) else recording.steps
+    numbers = [
+        None
+        if time_ns is None or steps.is_empty()
+        else steps.filter(pl.col("window_start_ns") <= time_ns, pl.col("window_end_ns") > time_ns)[
+            "step"
+        ].first()
+        for time_ns in devices["peak_time_ns"]
+    ]
+    return devices.with_columns(peak_step=pl.Series(numbers, dtype=pl.Int64))
 
 
 def _peaks(curve: pl.DataFrame) -> pl.DataFrame:
@@ -180,6 +264,9 @@ def _peaks(curve: pl.DataFrame) -> pl.DataFrame:
             start_bytes=pl.coalesce(of_before.last(), (allocated - pl.col("n_bytes")).first()),
             peak_bytes=allocated.max(),
             peak_time_ns=pl.col("time_ns").get(allocated.arg_max()),
+            peak_operator=pl.col("operator").get(allocated.arg_max()),
+            peak_function=pl.col("function").get(allocated.arg_max()),
+            peak_inside=pl.col("inside").get(allocated.arg_max()),
             end_bytes=allocated.last(),
             peak_reserved_bytes=reserved.max(),
             unused_bytes=unused,
@@ -261,42 +348,55 @@ def _free(blocks: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _free_words(row: dict[str, Any]) -> str:
+    free, largest = (memory_size(row[name]) for name in ("free_bytes", "largest_free_bytes"))
+    blocks = count(row["n_free"], "block")
+    return f"{row['device']}: {free} reserved and free in {blocks}, the largest {largest}."
+
+
 def _devices(devices: pl.DataFrame) -> Table:
     columns: dict[Column, Value] = {
         Column("device"): "device",
-        Column("peak MiB", "number"): _mib("peak_bytes"),
-        Column("at the start", "number"): _mib("start_bytes"),
-        Column("at the end", "number"): _mib("end_bytes"),
-        Column("peak reserved", "number"): _mib("peak_reserved_bytes"),
-        Column("unused at the peak", "number"): _mib("unused_bytes"),
+        Column("peak", "number"): _size("peak_bytes"),
+        Column("at the start", "number"): _size("start_bytes"),
+        Column("at the end", "number"): _size("end_bytes"),
+        Column("peak reserved", "number"): _size("peak_reserved_bytes"),
+        Column("unused at the peak", "number"): _size("unused_bytes"),
         Column("fragmentation", "share"): "fragmentation",
         Column("allocations", "count"): "n_allocations",
-        Column("allocated in all", "number"): _mib("churn_bytes"),
+        Column("allocated in all", "number"): _size("churn_bytes"),
     }
-    return tabulated(devices.iter_rows(named=True), columns)
+    return without_empty_columns(tabulated(devices.iter_rows(named=True), columns))
 
 
 def _owners(title: str, rows: pl.DataFrame, counted: str, n_bytes: str, top: int) -> Table:
     totals = dict(rows.group_by("device").agg(pl.col(n_bytes).sum()).iter_rows())
+    has_owners = rows["operator"].count() + rows["category"].count() > 0
     columns: dict[Column, Value] = {
-        Column(f"{title}: device"): "device",
-        Column("owner", "name"): _owner,
-        Column("Python function", "name"): "function",
+        Column(title, "name"): _owner if has_owners else _function,
+        Column("device"): (lambda row: row["device"] if len(totals) > 1 else None),
+        Column("Python function", "name"): (lambda row: row["function"] if has_owners else None),
         Column("blocks", "count"): counted,
-        Column("MiB", "number"): _mib(n_bytes),
+        Column("size", "number"): _size(n_bytes),
         Column("of total", "share"): lambda row: (
             row[n_bytes] / totals[row["device"]] if totals[row["device"]] else None
         ),
     }
     largest = rows.sort(n_bytes, descending=True, maintain_order=True).head(top)
-    return tabulated(largest.iter_rows(named=True), columns)
+    return without_empty_columns(tabulated(largest.iter_rows(named=True), columns))
 
 
 def _owner(row: dict[str, Any]) -> str:
     if not row.get("known", True):
-        return "(allocated before the recording)"
+        return "(before the recording)"
     return row["operator"] or row["category"] or "(outside operators)"
 
 
-def _mib(name: str) -> Callable[[dict[str, Any]], float | None]:
-    return lambda row: None if row[name] is None else row[name] / _MIB
+def _function(row: dict[str, Any]) -> str:
+    if not row.get("known", True):
+        return "(before the recording)"
+    return row["function"] or "(no Python function)"
+
+
+def _size(name: str) -> Callable[[dict[str, Any]], str | None]:
+    return lambda row: None if row[name] is None else memory_size(row[name])

@@ -9,7 +9,7 @@ import click
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of, warnings_of
-from longpole.cli.answer.overview import memory_words, tiles
+from longpole.cli.answer.overview import tiles
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.ask.numbers import parse_share
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
@@ -27,7 +27,7 @@ from longpole.report.blocks import Bar, Column, Headline, Notes, Sentence, color
 from longpole.report.document import DATA_FORMATS, Abstention, Document
 from longpole.report.overview import Stack
 from longpole.report.sections import Section
-from longpole.wording import count, duration, number
+from longpole.wording import count, duration, memory_size, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -324,7 +324,7 @@ def _tiles(found: Diff) -> Tiles:
                 "Memory peak",
                 None
                 if None in memory
-                else " → ".join(dict.fromkeys(memory_words(it) for it in memory if it)),
+                else " → ".join(dict.fromkeys(memory_size(it) for it in memory if it)),
                 "allocated on a device",
             ),
         ]

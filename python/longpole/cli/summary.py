@@ -20,7 +20,7 @@ from longpole.cli.answer.windows import (
     window_warnings,
 )
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
-from longpole.cli.ask.traces import answer_each, traces_argument
+from longpole.cli.ask.traces import answer_each, given_memory_file, traces_argument
 from longpole.cli.ask.windows import OF_TIME, Asked, Recording, profiler_options, window_options
 from longpole.errors import WindowError
 from longpole.recording_cost import step_blocks
@@ -106,7 +106,7 @@ def summary(
     """Show what limits the program, and where the time of a step went.
 
     TRACE is a file of the PyTorch profiler or another profiler, compressed or not, or `-` for
-    stdin.
+    stdin. Of a memory timeline or snapshot, the answer is the table `memory`.
     Each share says what it is a share of: the step, or the whole trace if it marks no steps.
 
     \b
@@ -118,6 +118,10 @@ def summary(
     """
     from longpole.remedies.facts import ARGUMENTS
 
+    if all(map(given_memory_file, traces)):
+        from longpole.cli.table import answer_memory
+
+        return answer_memory(traces, window, options)
     together = _together(traces, window, options)
 
     def answer(path: str, trace: Trace) -> Answer:

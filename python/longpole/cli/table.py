@@ -29,7 +29,7 @@ from longpole.cli.answer.table import (
 )
 from longpole.cli.ask.numbers import MOST
 from longpole.cli.ask.options import Options, answers, gather, shared_options
-from longpole.cli.ask.traces import answer_each, capture_option
+from longpole.cli.ask.traces import answer_each, capture_option, given_memory_file
 from longpole.cli.ask.windows import Asked, Recording, profiler_options, window_options
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from longpole.cli.answer.emit import Answer
 
-__all__ = ["table", "where_option"]
+__all__ = ["answer_memory", "table", "where_option"]
 
 
 def _peaks(
@@ -188,7 +188,7 @@ def table(
 
 def _list(paths: Sequence[str], recording: Recording, options: Options) -> int:
     """List the tables, for each trace those about its limit first."""
-    traces = [path for path in paths if not _is_memory_file(path)]
+    traces = [path for path in paths if not given_memory_file(path)]
     if not traces:
         return options.emit(listed_tables(next(iter(paths), None)))
     return answer_each(traces, options, TABLE, listed_tables, recording=recording)
@@ -203,8 +203,8 @@ def _answer(
         return answer_each(
             paths, options, TABLE, answer, window=window, about="path", recording=recording
         )
-    if reads_memory_files(name) and all(map(_is_memory_file, paths)):
-        return _answer_memory(paths, window, shown, options)
+    if reads_memory_files(name) and all(map(given_memory_file, paths)):
+        return answer_memory(paths, window, options, shown)
     is_whole = name in WHOLE_TABLES and not window.is_any
     return answer_each(
         paths,
@@ -258,27 +258,21 @@ def _has(name: str, choice: str) -> bool:
     return name not in PATH_TABLES and choice in choices_of(name)
 
 
-def _is_memory_file(path: str) -> bool:
-    """Check the first bytes; an unreadable file counts as an unreadable trace."""
-    from longpole.allocations import is_memory_file
-
-    try:
-        return path != "-" and is_memory_file(path)
-    except OSError:
-        return False
-
-
-def _answer_memory(paths: Sequence[str], window: Asked, shown: Shown, options: Options) -> int:
-    """Answer from memory timelines and snapshots."""
+def answer_memory(
+    paths: Sequence[str], window: Asked, options: Options, shown: Shown | None = None
+) -> int:
+    """Answer from memory timelines and snapshots: by default the whole table `memory`."""
     from longpole.allocations import read_memory
 
     if window.is_any and not window.whole:
         message = "a window is of a trace; memory timelines and snapshots are shown whole"
         raise click.UsageError(message)
 
+    table = shown or Shown("memory", None, None)
+
     def one(path: str) -> Answer:
         return options.attempt(
-            TABLE, path, lambda: memory_table(path, read_memory(path), shown=shown)
+            TABLE, path, lambda: memory_table(path, read_memory(path), shown=table)
         )
 
     return options.emit_each(map(one, paths))

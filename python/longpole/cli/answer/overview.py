@@ -9,7 +9,7 @@ from longpole.plot.step_lanes import device_parts, step_columns
 from longpole.report.blocks import Bar, Notes, Sentence, color_of
 from longpole.report.overview import Interval, Intervals, Stack, Tile, Tiles
 from longpole.report.sections import Section
-from longpole.wording import count, duration, number, share, short_name
+from longpole.wording import count, duration, memory_size, share, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -25,11 +25,9 @@ if TYPE_CHECKING:
     from longpole.verdict.findings import Findings, Remedy
     from longpole.windows import Window
 
-__all__ = ["gain_parts", "memory_words", "overview", "path_stack", "tiles"]
+__all__ = ["gain_parts", "overview", "path_stack", "tiles"]
 
 _MOST_DEVICES: Final = 4
-_GIB: Final = 1 << 30
-_MIB: Final = 1 << 20
 
 # A utilisation says little if the work of most kernels is unknown.
 _LEAST_KNOWN: Final = 0.5
@@ -229,19 +227,7 @@ def _memory_tile(memory: Memory | None) -> Iterator[Tile]:
         return
     most = memory.devices.sort("peak_bytes", descending=True).row(0, named=True)
     notes = [f"allocated on {most['device']}, in the whole recording"]
-    yield Tile("Memory peak", memory_words(most["peak_bytes"]), notes)
-
-
-def memory_words(n_bytes: int) -> str:
-    """Format an amount of memory.
-
-    Examples
-    --------
-    >>> memory_words(3 << 29), memory_words(5 << 20)
-    ('1.5 GiB', '5 MiB')
-    """
-    is_large = n_bytes >= _GIB
-    return f"{number(n_bytes / (_GIB if is_large else _MIB))} {'GiB' if is_large else 'MiB'}"
+    yield Tile("Memory peak", memory_size(most["peak_bytes"]), notes)
 
 
 def _name(window: Window) -> str:

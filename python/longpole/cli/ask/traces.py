@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -25,8 +26,16 @@ if TYPE_CHECKING:
     from longpole.report.document import AbstentionCode
     from longpole.trace import Trace
 
-__all__ = ["answer_each", "capture_option", "named_traces", "trace_argument", "traces_argument"]
+__all__ = [
+    "answer_each",
+    "capture_option",
+    "given_memory_file",
+    "named_traces",
+    "trace_argument",
+    "traces_argument",
+]
 
+_NOT_TRACES: Final = ("no_trace_events", "other_kind_of_file")
 _FILE = click.Path(allow_dash=True, readable=False)  # only for the shell completion of file names
 
 trace_argument = click.argument("trace", type=_FILE, metavar="TRACE")
@@ -86,6 +95,16 @@ def answer_each(
     return options.emit_each(answer for part in (lambda: each, then) for answer in part())
 
 
+def given_memory_file(path: str) -> bool:
+    """Whether an input is a memory timeline or snapshot; an unreadable file is none."""
+    from longpole.allocations import is_memory_file
+
+    try:
+        return path != "-" and is_memory_file(path)
+    except OSError:
+        return False
+
+
 def named_traces(
     paths: Sequence[str], options: Options, *, args: Literal["ids", "default"] | Sequence[str]
 ) -> list[tuple[str, Trace]]:
@@ -133,18 +152,30 @@ def _read(
     if path == "-" and sys.stdin.isatty():
         message = "stdin is a terminal; give a file, or `zcat trace.json.gz | longpole -`"
         raise click.UsageError(message)
-    with usage_errors(), reading(path, enabled=options.progress) as progress:
-        trace = read_trace(
-            sys.stdin.buffer if path == "-" else path,
-            args=arguments,
-            vocabulary=options.vocabulary,
-            capture_traces=options.capture_traces,
-            threads=options.threads,
-            progress=progress,
-        )
+    try:
+        with usage_errors(), reading(path, enabled=options.progress) as progress:
+            trace = read_trace(
+                sys.stdin.buffer if path == "-" else path,
+                args=arguments,
+                vocabulary=options.vocabulary,
+                capture_traces=options.capture_traces,
+                threads=options.threads,
+                progress=progress,
+            )
+    except TraceError as error:
+        if error.code in _NOT_TRACES and given_memory_file(path):
+            raise _memory_file(path) from error
+        raise
     if trace.path is not None and Path(path).is_dir():
         _note_choice(trace.path)
     return trace
+
+
+def _memory_file(path: str) -> TraceError:
+    error = TraceError(f"{path}: a memory timeline or snapshot, not a trace")
+    error.code, error.path, error.offset = "other_kind_of_file", path, 0
+    error.hint = f"`longpole table {shlex.quote(path)} memory` shows its peak"
+    return error
 
 
 def _note_choice(read: Path) -> None:
