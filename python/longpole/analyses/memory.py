@@ -152,7 +152,7 @@ class Memory(Data):
         return [*blocks, *([Notes([*free, *small])] if free or small else [])]
 
     def _peak(self, row: dict[str, Any]) -> str:
-        """Say how much a device held at most, when, and what ran then."""
+        """Return the peak of a device, its time, and what ran then."""
         size = f"{row['device']}: at most {memory_size(row['peak_bytes'])} allocated at once"
         told = [size, *self._when(row)]
         before = row["start_bytes"]
@@ -376,7 +376,7 @@ def _owners(title: str, rows: pl.DataFrame, counted: str, n_bytes: str, top: int
         Column(title, "name"): _owner if has_owners else _function,
         Column("device"): (lambda row: row["device"] if len(totals) > 1 else None),
         Column("Python function", "name"): (lambda row: row["function"] if has_owners else None),
-        Column("blocks", "count"): counted,
+        Column("blocks" if counted == "n_blocks" else "count", "count"): counted,
         Column("size", "number"): _size(n_bytes),
         Column("of total", "share"): lambda row: (
             row[n_bytes] / totals[row["device"]] if totals[row["device"]] else None

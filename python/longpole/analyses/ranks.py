@@ -320,7 +320,8 @@ class Ranks(Data):
         """Return the ranks, the calls with the longest waits, and how to see a rank's path."""
         calls = self._longest_calls()
         tables = [self._ranks(), self._calls(calls), self._commands(calls)]
-        return [table for table in tables if table.rows]
+        is_alone = len(self.set) == 1 and calls.is_empty()
+        return [] if is_alone else [table for table in tables if table.rows]
 
     def _repr_html_(self) -> str:
         return html(self.blocks())
@@ -357,7 +358,8 @@ class Ranks(Data):
     def _matched(self) -> str:
         calls = self.set.calls
         if calls.is_empty() and len(self.set) == 1:
-            return "No collectives were found; ask the one rank with `longpole summary`."
+            path = shlex.quote(self.set.ranks["path"][0])
+            return f"No collectives were found; ask the one rank with `longpole summary {path}`."
         if calls.is_empty():
             is_unmatched = any(it.kind == "unmatched call" for it in self.set.findings)
             why = "No collectives can be matched" if is_unmatched else "No collectives were found"

@@ -82,7 +82,8 @@ def _unread(rank: ReadRank, named_ranks: Container[int | None]) -> RankFinding:
     path, named = rank.source.path, rank.source.named_rank
     if rank.is_trace or named not in named_ranks:
         problem = str(rank.problem).removeprefix(f"{path}: ")
-        return RankFinding("unreadable rank", f"{path} cannot be read: {problem}")
+        left_out = "" if named is None else f", so rank {named} is left out"
+        return RankFinding("unreadable rank", f"{path} cannot be read{left_out}: {problem}")
     return RankFinding(NOT_A_TRACE, f"{path} is not a trace: it holds no `traceEvents`")
 
 

@@ -96,7 +96,7 @@ def answer_each(
 
 
 def given_memory_file(path: str) -> bool:
-    """Whether an input is a memory timeline or snapshot; an unreadable file is none."""
+    """Whether an input is a memory timeline or snapshot; False if it cannot be read."""
     from longpole.allocations import is_memory_file
 
     try:
