@@ -53,7 +53,7 @@ def test_where_ranks_are_missing_no_wait_is_given_and_the_declared_size_is(folde
     assert document["data"]["calls"][0]["transfer_ns"] is None
     program.run(["ranks", str(folder)])
     said = " ".join(capsys.readouterr().out.split())
-    assert "2 ranks of 3 (0, 2)" in said
+    assert "2 ranks of 3 (0 and 2)" in said
     assert "No trace is given of rank 1 (of 3), which takes part in 1 call, so waiting" in said
 
 
@@ -221,7 +221,7 @@ def test_two_recordings_of_the_same_ranks_are_an_error_with_the_files_of_one(fol
     assert program.run(["ranks", str(folder)]) == 3
     said = capsys.readouterr().err
     assert "traces of 2 recordings" in said
-    assert f"longpole ranks {folder}/trace_rank0.json.gz {folder}/trace_rank1.json.gz" in said
+    assert f"such as {folder}/trace_rank0.json.gz {folder}/trace_rank1.json.gz" in said
 
 
 def test_a_rank_recorded_an_hour_later_without_a_common_call_is_left_out(folder):

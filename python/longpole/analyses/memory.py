@@ -155,7 +155,8 @@ class Memory(Data):
         """Return the peak of a device, its time, and what ran then."""
         size = f"{row['device']}: at most {memory_size(row['peak_bytes'])} allocated at once"
         told = [size, *self._when(row)]
-        before = row["start_bytes"]
+        of_before = self.at_peak.filter(~pl.col("known"), device=row["device"])
+        before = int(of_before["n_bytes"].sum())
         rest = f" {memory_size(before)} of it dates from before the recording." if before else ""
         return f"{', '.join(told)}.{rest}"
 

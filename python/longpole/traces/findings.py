@@ -125,8 +125,8 @@ def listed(ranks: Sequence[int]) -> str:
 
     Examples
     --------
-    >>> listed([3]), listed([1, 0]), listed([0, 1, 2, 6])
-    ('rank 3', 'ranks 0 and 1', 'ranks 0-2, 6')
+    >>> listed([3]), listed([1, 0]), listed([0, 2]), listed([0, 1, 34]), listed([0, 1, 2, 6])
+    ('rank 3', 'ranks 0 and 1', 'ranks 0 and 2', 'ranks 0, 1, 34', 'ranks 0-2, 6')
     """
     runs: list[list[int]] = []
     for rank in sorted(set(ranks)):
@@ -135,10 +135,13 @@ def listed(ranks: Sequence[int]) -> str:
         else:
             runs.append([rank])
     words = [
-        str(run[0]) if len(run) == 1 else f"{run[0]}{' and ' if len(run) == 2 else '-'}{run[-1]}"  # noqa: PLR2004
+        word
         for run in runs
+        for word in ([f"{run[0]}-{run[-1]}"] if len(run) > 2 else map(str, run))  # noqa: PLR2004
     ]
-    return f"{'rank' if len(set(ranks)) == 1 else 'ranks'} {', '.join(words)}"
+    n_ranks = len(set(ranks))
+    joined = (" and " if n_ranks == 2 else ", ").join(words)  # noqa: PLR2004
+    return f"{'rank' if n_ranks == 1 else 'ranks'} {joined}"
 
 
 def has_or_have(ranks: Sequence[int]) -> str:

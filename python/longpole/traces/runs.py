@@ -102,7 +102,7 @@ def _ambiguous(parts: _Parts) -> RanksError:
     paths = " ".join(shlex.quote(it.source.path) for it in by_rank[0])
     return RanksError(
         f"traces of {len(parts)} recordings: {told}\n"
-        f"hint: give those of one, such as `longpole ranks {paths}`"
+        f"hint: give those of one, such as {paths}"
     )
 
 
