@@ -55,6 +55,10 @@ _LACKS_WAITS: Final = (
     "threads that wait. The path therefore does not include them, and the cost of a late rank is "
     "unknown. The table of calls shows which rank comes last, and when."
 )
+_DAMAGED: Final = (
+    "so the times of the ranks cannot be compared, and it is unknown whether one makes the others "
+    "wait. Give the whole file."
+)
 _NOBODY_LATE: Final = (
     "No rank makes the others wait: with any rank like the median rank, the run would be less than "
     "2 % shorter."
@@ -203,14 +207,18 @@ class Ranks(Data):
         return bool(self.unknown_because)
 
     @property
-    def unknown_because(self) -> list[Literal["no_calls", "missing_ranks", "unrecorded_waits"]]:
+    def unknown_because(
+        self,
+    ) -> list[Literal["no_calls", "missing_ranks", "unrecorded_waits", "damaged"]]:
         """Why it is unknown; empty if it is known."""
         found = self.set
         if found.calls.is_empty():
             return ["no_calls"]
         if found.lacks_ranks and not found.tells_waits:
             return ["missing_ranks"]
-        return ["unrecorded_waits"] if found.lacks_waits else []
+        if found.lacks_waits:
+            return ["unrecorded_waits"]
+        return ["damaged"] if found.damaged_ranks else []
 
     def __data__(self) -> RanksData:
         found = self.set
@@ -407,6 +415,10 @@ class Ranks(Data):
             return [*said, f"{self._missing()}, {_LACKS_RANKS}", *self._at_least()]
         if found.lacks_waits:
             return [_LACKS_WAITS]
+        if found.damaged_ranks:
+            is_or_are = "is" if len(found.damaged_ranks) == 1 else "are"
+            who = f"The trace of {listed(found.damaged_ranks)} {is_or_are} damaged"
+            return [*said, f"{who}, {_DAMAGED}", *self._waiting()]
         late = [remedy.sentence for remedy in found.late_ranks()]
         nobody = _NEITHER_LATE if len(found) == _FEWEST_CLOCKS else _NOBODY_LATE
         is_outside = any(it.cause == HOST_TIME_OUTSIDE for it in found.late_ranks())

@@ -47,6 +47,7 @@ __all__ = ["RunOfRanks", "rank_sections", "ranks"]
 _RANKS: Final = "longpole.ranks/1"
 _LOSSES: Final = (
     *("unreadable rank", "duplicate rank", "unknown rank", "files disagree", "other recording"),
+    "damaged trace",
 )
 _TWO: Final = 2
 _DUMPS: Final = "longpole.dumps/1"

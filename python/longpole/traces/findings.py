@@ -58,6 +58,8 @@ def in_order(read: Sequence[ReadRank]) -> tuple[list[ReadRank], list[RankFinding
         if rank.reduced is None:
             findings.append(_unread(rank, named_ranks))
             continue
+        if rank.damage is not None:
+            findings.append(_damaged(rank))
         number, named = rank.reduced.rank, rank.source.named_rank
         if number is not None and named is not None and number != named:
             message = f"{rank.source.path} contains rank {number}, but its name says {named}"
@@ -76,6 +78,12 @@ def in_order(read: Sequence[ReadRank]) -> tuple[list[ReadRank], list[RankFinding
         unnumbered = []
     ordered = [kept[number] for number in sorted(kept)] or unnumbered
     return ordered, findings
+
+
+def _damaged(rank: ReadRank) -> RankFinding:
+    path, sentence = rank.source.path, "" if rank.damage is None else rank.damage.sentence
+    ranks = () if rank.rank is None else (rank.rank,)
+    return RankFinding("damaged trace", f"{path}: {sentence}", ranks)
 
 
 def _unread(rank: ReadRank, named_ranks: Container[int | None]) -> RankFinding:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from longpole.damage import Damage
     from longpole.trace import Trace
     from longpole.traces.engines import Engine
     from longpole.traces.sources import RankSource
@@ -121,6 +122,7 @@ class Reading:
             n_events=trace.n_events,
             n_bytes=trace.n_bytes,
             is_recovered=trace.status == "recovered",
+            damage=trace.damage,
             waits=[_wait(row) for row in trace.core.collective_waits().to_dicts()],
         )
 
@@ -162,6 +164,7 @@ class ReadRank:
     n_events: int = 0
     n_bytes: int = 0
     is_recovered: bool = False
+    damage: Damage | None = None
     problem: str | None = None
     is_trace: bool = True
     """False if the file is JSON of another kind."""

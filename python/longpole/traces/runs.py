@@ -101,8 +101,7 @@ def _ambiguous(parts: _Parts) -> RanksError:
     told = "; ".join(f"{_named(it)} ({listed([each.rank or 0 for each in it])})" for it in by_rank)
     paths = " ".join(shlex.quote(it.source.path) for it in by_rank[0])
     return RanksError(
-        f"traces of {len(parts)} recordings: {told}\n"
-        f"hint: give those of one, such as {paths}"
+        f"traces of {len(parts)} recordings: {told}\nhint: give those of one, such as {paths}"
     )
 
 

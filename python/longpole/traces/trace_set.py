@@ -418,6 +418,16 @@ class TraceSet:
         unknown = self.calls.filter(self.calls["last"].is_null())
         return bool(2 * unknown["awaited"].is_not_null().sum() > unknown.height)
 
+    @cached_property
+    def damaged_ranks(self) -> tuple[int, ...]:
+        """Ranks whose files lack so much that their times cannot be compared with others."""
+        damages = [read.damage for read in self._read]
+        return tuple(
+            number
+            for number, damage in zip(self.rank_numbers, damages, strict=True)
+            if damage is not None and damage.is_grave
+        )
+
     @property
     def lacks_ranks(self) -> bool:
         """Whether ranks without a trace take part in half of the calls."""
@@ -426,6 +436,8 @@ class TraceSet:
     @cached_property
     def _late_ranks(self) -> tuple[RankRemedy, ...]:
         if len(self) == 1 or self.calls.is_empty() or self.lacks_ranks or self.lacks_waits:
+            return ()
+        if self.damaged_ranks:
             return ()
         return late_ranks(
             [self._reduced(place) for place in range(len(self))],
