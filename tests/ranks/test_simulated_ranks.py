@@ -36,6 +36,20 @@ def test_a_run_without_straggler_is_quiet(tmp_path, pattern):
     assert found.n_remedies == 0
 
 
+def test_waits_in_a_pipeline_without_straggler_are_no_rank_s_fault(tmp_path):
+    run = random_ranks(5, pattern="pipeline", n_stragglers=0)
+    write_ranks(run.job, run.job.times_ns(), run.clocks, tmp_path)
+    found = longpole.ranks(read_traces(tmp_path))
+    assert found.wait_share > 0.5
+    nobody, *_, last = found.verdict()
+    assert nobody.startswith("No rank makes the others wait")
+    assert last.startswith("The work of no single rank explains these waits")
+    [table] = [it for it in found.tables() if "ranks" in [column.title for column in it.columns]]
+    place = [column.title for column in table.columns].index("ranks")
+    members = {row[place] for row in table.rows}
+    assert all(len(text.split(", ")) == 2 for text in members)
+
+
 def test_two_stragglers_are_both_named(tmp_path):
     run = random_ranks(24, n_stragglers=2, pattern="data")
     true_ns = run.job.makespan_ns()

@@ -67,6 +67,11 @@ _NEITHER_LATE: Final = (
     "Neither rank makes the other wait: with either as fast as the other, the run would be less "
     "than 2 % shorter."
 )
+_MOSTLY_WAITING: Final = 0.5
+_DIVIDED: Final = (
+    "The work of no single rank explains these waits: in a pipeline they are part of the design, and "
+    "otherwise the late rank may change from call to call."
+)
 _RECORD_STACKS: Final = (
     "To see what a host does outside operators, record Python stacks (with_stack=True)."
 )
@@ -423,7 +428,9 @@ class Ranks(Data):
         nobody = _NEITHER_LATE if len(found) == _FEWEST_CLOCKS else _NOBODY_LATE
         is_outside = any(it.cause == HOST_TIME_OUTSIDE for it in found.late_ranks())
         stacks = [_RECORD_STACKS] if is_outside else []
-        return [*said, *(late or [nobody]), *stacks, *self._waiting()]
+        is_divided = not late and (self.wait_share or 0) > _MOSTLY_WAITING
+        divided = [_DIVIDED] if is_divided and not found.has_start_skew else []
+        return [*said, *(late or [nobody]), *stacks, *self._waiting(), *divided]
 
     def _waiting(self) -> Iterator[str]:
         part = self.wait_share
@@ -520,10 +527,16 @@ class Ranks(Data):
         columns: dict[Column, Value] = {Column(f"call{of_all}", "number"): _call_number}
         if self.set.calls["group"].n_unique() > 1:
             columns[Column("group", "name")] = "group"
+        if calls["pair"].any():
+            columns[Column("ranks")] = self._members_of
         columns |= _CALLS
         if not (calls["cause"] == "inconclusive").all():
             columns |= _CAUSES
         return without_empty_columns(tabulated(calls.iter_rows(named=True), columns))
+
+    def _members_of(self, call: dict[str, Any]) -> str:
+        ranks = self.set.members.filter(call=call["call"])["rank"].sort()
+        return ", ".join(map(str, ranks))
 
     def _commands(self, calls: pl.DataFrame) -> Table:
         """Show the commands for the paths of late ranks, and of those that came last."""

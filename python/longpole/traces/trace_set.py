@@ -420,7 +420,7 @@ class TraceSet:
 
     @cached_property
     def damaged_ranks(self) -> tuple[int, ...]:
-        """Ranks whose files lack so much that their times cannot be compared with others."""
+        """Ranks whose times cannot be compared with others, since their files lost too much."""
         damages = [read.damage for read in self._read]
         return tuple(
             number
