@@ -69,8 +69,8 @@ _NEITHER_LATE: Final = (
 )
 _MOSTLY_WAITING: Final = 0.5
 _DIVIDED: Final = (
-    "The work of no single rank explains these waits: in a pipeline they are part of the design, and "
-    "otherwise the late rank may change from call to call."
+    "The work of no single rank explains these waits: in a pipeline they are part of the design, "
+    "and otherwise the late rank may change from call to call."
 )
 _RECORD_STACKS: Final = (
     "To see what a host does outside operators, record Python stacks (with_stack=True)."
