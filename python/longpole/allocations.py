@@ -57,6 +57,9 @@ _SNAPSHOT_HINT: Final = (
     "write the snapshot as JSON where it was recorded: "
     'json.dump(torch.cuda.memory._snapshot(), open("snapshot.json", "w"))'
 )
+_FILE_HINT: Final = (
+    'write a timeline with export_memory_timeline("x.raw.json.gz"), or a snapshot as JSON'
+)
 _GROWS: Final = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
 _USES: Final = {"alloc": 1, "free_completed": -1}
 
@@ -126,7 +129,7 @@ def read_memory(path: str | os.PathLike[str]) -> Allocations:
         raise _error(path, "not_json", "the file is not valid JSON") from error
     if not parts.is_sound:
         message = "the file is neither a raw memory timeline nor a memory snapshot"
-        raise _error(path, "not_a_memory_file", message)
+        raise _error(path, "not_a_memory_file", message, _FILE_HINT)
     return parts.allocations()
 
 
