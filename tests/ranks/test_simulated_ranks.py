@@ -8,6 +8,7 @@ import pytest
 
 import longpole
 from longpole import read_traces
+from longpole.cli import program
 from longpole.testing import TraceBuilder
 from oracles.simulator.ranks import write_ranks
 from oracles.simulator.ranks_judge import judge, matched_pairs
@@ -36,7 +37,7 @@ def test_a_run_without_straggler_is_quiet(tmp_path, pattern):
     assert found.n_remedies == 0
 
 
-def test_waits_in_a_pipeline_without_straggler_are_no_rank_s_fault(tmp_path):
+def test_waits_in_a_pipeline_without_straggler_are_no_rank_s_fault(tmp_path, capsys):
     run = random_ranks(5, pattern="pipeline", n_stragglers=0)
     write_ranks(run.job, run.job.times_ns(), run.clocks, tmp_path)
     found = longpole.ranks(read_traces(tmp_path))
@@ -48,6 +49,9 @@ def test_waits_in_a_pipeline_without_straggler_are_no_rank_s_fault(tmp_path):
     place = [column.title for column in table.columns].index("ranks")
     members = {row[place] for row in table.rows}
     assert all(len(text.split(", ")) == 2 for text in members)
+    assert program.run([*map(str, sorted(tmp_path.iterdir()))]) == 0
+    told = " ".join(capsys.readouterr().out.partition("together")[2].split())
+    assert told.startswith(" ".join(found.verdict()))
 
 
 def test_two_stragglers_are_both_named(tmp_path):

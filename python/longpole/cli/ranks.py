@@ -24,7 +24,6 @@ from longpole.report.document import DATA_FORMATS, Abstention, Document
 from longpole.report.overview import Interval, Intervals, Stack
 from longpole.report.sections import Section
 from longpole.traces.findings import finding_notes, listed
-from longpole.traces.sources import RankSource
 from longpole.wording import count, duration, escape, share
 
 if TYPE_CHECKING:
@@ -39,10 +38,9 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.traces.dump_set import DumpSet
     from longpole.traces.late_ranks import RankRemedy
-    from longpole.traces.reading import Reading, ReadRank
     from longpole.traces.trace_set import TraceSet
 
-__all__ = ["RunOfRanks", "rank_sections", "ranks"]
+__all__ = ["rank_sections", "ranks", "together"]
 
 _RANKS: Final = "longpole.ranks/1"
 _LOSSES: Final = (
@@ -163,46 +161,35 @@ def _length(window_ns: tuple[int, int]) -> str:
     return duration(end_ns - start_ns)
 
 
-class RunOfRanks:
-    """The traces of a command that answers about each, for one more answer about their run."""
+def together(
+    paths: Sequence[str], ranks: Sequence[int | None], read: Callable[[list[str]], TraceSet]
+) -> Iterator[Answer]:
+    """Yield which rank the others wait for if all traces are ranks of one run.
 
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
-        self._read: list[ReadRank] = []
-
-    def add(self, path: str, trace: Trace) -> None:
-        """Reduce a trace while it is in memory."""
+    For two other traces, yield the command that compares them. `ranks` has the rank of each trace
+    that could be read.
+    """
+    if len(ranks) < len(paths) or "-" in paths:
+        return
+    quoted = " ".join(map(shlex.quote, paths))
+    if None not in ranks and len(set(ranks)) == len(paths):
         with suppress(LongpoleError):
-            self._read.append(self._reading.reduce(RankSource(path, trace.rank), trace))
+            yield _of_run(read([*paths]), f"longpole ranks {quoted}"), exit_codes.OK
+    elif len(paths) == _TWO:
+        note = Notes([f"To compare the two: `longpole diff {quoted}`."])
+        yield Document(schema=_RANKS, input={}, blocks=lambda: [note]), exit_codes.OK
 
-    def answer(self, paths: Sequence[str]) -> Iterator[Answer]:
-        """Yield which rank the others wait for if all traces are ranks of one run.
 
-        For two other traces, yield the command that compares them.
-        """
-        ranks = {it.reduced.rank for it in self._read if it.reduced is not None}
-        if len(self._read) < len(paths) or "-" in paths:
-            return
-        quoted = " ".join(map(shlex.quote, paths))
-        if None not in ranks and len(ranks) == len(paths):
-            with suppress(LongpoleError):
-                yield self._of_run(f"longpole ranks {quoted}"), exit_codes.OK
-        elif len(paths) == _TWO:
-            note = Notes([f"To compare the two: `longpole diff {quoted}`."])
-            yield Document(schema=_RANKS, input={}, blocks=lambda: [note]), exit_codes.OK
+def _of_run(joined: TraceSet, command: str) -> Document:
+    from longpole.analyses.ranks import Ranks
 
-    def _of_run(self, command: str) -> Document:
-        from longpole.analyses.ranks import Ranks
-        from longpole.traces.trace_set import TraceSet
-
-        joined = TraceSet(self._read, self._reading, workers=1)
-        told = Ranks(joined, None, joined.calls.clear()).verdict()
-        blocks: list[Block] = [
-            Headline(f"{_who(joined)} together"),
-            *map(Sentence, told or ["No collectives connect them."]),
-            Notes([f"More: `{command}`."]),
-        ]
-        return Document(schema=_RANKS, input={}, blocks=lambda: blocks)
+    told = Ranks(joined, None, joined.calls.clear()).verdict()
+    blocks: list[Block] = [
+        Headline(f"{_who(joined)} together"),
+        *map(Sentence, told or ["No collectives connect them."]),
+        Notes([f"More: `{command}`."]),
+    ]
+    return Document(schema=_RANKS, input={}, blocks=lambda: blocks)
 
 
 def rank_sections(

@@ -30,12 +30,11 @@ from longpole.verdict.blocks import left_out_of, verdict_blocks
 from longpole.wording import count, duration, operator_name, share, short_name
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from longpole.analyses.device_times import BusyTime, DeviceTime
     from longpole.analyses.summary import Summary
     from longpole.cli.answer.emit import Answer
-    from longpole.cli.ranks import RunOfRanks
     from longpole.critical_path.path import CriticalPath
     from longpole.remedies.parts import Side
     from longpole.report.blocks import Block, Cell
@@ -122,27 +121,33 @@ def summary(
         from longpole.cli.table import answer_memory
 
         return answer_memory(traces, window, options)
-    together = _together(traces, window, options)
+    ranks: list[int | None] = []
 
     def answer(path: str, trace: Trace) -> Answer:
-        if together is not None:
-            together.add(path, trace)
+        ranks.append(trace.rank)
         with usage_errors():
             trace = recording.of(trace, step_name=window.step_name)
             return _answer(path, trace, top, **window.on_clock(trace).choice)
 
-    then = tuple if together is None else partial(together.answer, traces)
+    is_for_people = len(traces) > 1 and options.form in {"text", "md"}
+    then = partial(_together, traces, ranks, window, options) if is_for_people else tuple
     return answer_each(traces, options, _SCHEMA, answer, arguments=ARGUMENTS, then=then)
 
 
-def _together(traces: Sequence[str], window: Asked, options: Options) -> RunOfRanks | None:
-    """Return what answers about several traces together, for people."""
-    if len(traces) == 1 or options.form not in {"text", "md"}:
-        return None
-    from longpole.cli.ranks import RunOfRanks
-    from longpole.traces.reading import Reading
+def _together(
+    traces: Sequence[str], ranks: Sequence[int | None], window: Asked, options: Options
+) -> Iterator[Answer]:
+    """Return what there is to say about several traces together."""
+    from longpole.cli.ranks import together
+    from longpole.traces.joining import read_traces
 
-    return RunOfRanks(Reading(options.vocabulary, window.data_load, window.step_name))
+    read = partial(
+        read_traces,
+        vocabulary=options.vocabulary,
+        step_name=window.step_name,
+        data_load=window.data_load,
+    )
+    return together(traces, ranks, read)
 
 
 def _answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
