@@ -148,11 +148,7 @@ class _Collected:
         usual = [each[side.median_row] for each, side in zip(steps, self.sides, strict=True)]
         matches = match_sequences(usual[0], usual[1])
         names = [_names(side, step.events) for side, step in zip(self.sides, usual, strict=True)]
-        times_ns = [
-            side.events["duration_ns"].gather(step.events).fill_null(0).to_list()
-            for side, step in zip(self.sides, usual, strict=True)
-        ]
-        told = [_told(match, names, times_ns) for match in matches]
+        told = [_told(match, names) for match in matches]
         for number, side in enumerate(self.sides):
             place = _codes_of_places(matches, number, len(usual[number].events))
             rows, alone = _coded(side, steps[number], usual[number], place, len(told))
@@ -180,14 +176,18 @@ class _Collected:
             _summed(rows, len(self.numbers), side.n_steps)
             for rows, side in zip(self.rows, self.sides, strict=True)
         )
+        longest = [_longest_first(side, rows) for side, rows in zip(self.sides, self.rows, strict=True)]
         found = [
             Group(
-                *key,
+                kind,
+                relation,
+                longest[0](number, base_names),
+                longest[1](number, new_names),
                 (base.times_ns[number], new.times_ns[number]),
                 (base.counts[number], new.counts[number]),
                 (base.events[number], new.events[number]),
             )
-            for key, number in self.numbers.items()
+            for (kind, relation, base_names, new_names), number in self.numbers.items()
         ]
 
         def order(group: Group) -> tuple[object, ...]:
@@ -233,6 +233,23 @@ def _summed(rows: list[pl.DataFrame], n_groups: int, n_steps: int) -> _Sums:
     borders = np.searchsorted(known["group"].to_numpy(), np.arange(1, n_groups))
     events = np.split(known["event"].to_numpy(), borders)
     return _Sums(times_ns.reshape(shape), counts.reshape(shape), events)
+
+
+def _longest_first(side: Side, rows: list[pl.DataFrame]) -> Callable[[int, Names], Names]:
+    """Return a function that orders the names of a group by their time, longest first."""
+    import polars as pl
+
+    known = pl.concat(rows).drop_nulls("event")
+    known = known.with_columns(name=side.events["name"].gather(known["event"]).cast(pl.String))
+
+    def ordered(number: int, names: Names) -> Names:
+        if len(names) == 1:
+            return names
+        of_group = known.filter(pl.col("group") == number)
+        times = dict(of_group.group_by("name").agg(pl.col("work_ns").sum()).iter_rows())
+        return tuple(sorted(names, key=lambda name: (-times.get(name, 0), str(name))))
+
+    return ordered
 
 
 def _codes_of_places(matches: Iterable[Match], number: int, n_places: int) -> NDArray[np.int64]:
@@ -291,16 +308,17 @@ def _alone(name: str | None) -> Told:
     return "same", (name,), (name,)
 
 
-def _told(match: Match, names: list[list[str | None]], times_ns: list[list[int]]) -> Told:
-    """Describe moved work with an unchanged name like work that stayed: it is the same.
+def _told(match: Match, names: list[list[str | None]]) -> Told:
+    """Describe a match by the names of its work, each once and in the order of their letters.
 
-    Of several, the longest comes first.
+    Work that kept its names is the same, wherever it went and however often it now runs.
     """
     base, new = (
-        tuple(names[number][it] for it in sorted(places, key=lambda it: -times_ns[number][it]))
+        tuple(sorted({names[number][it] for it in places}, key=str))
         for number, places in enumerate((match.base, match.new))
     )
-    return "same" if match.relation == "moved" and base == new else match.relation, base, new
+    is_same = base == new and match.relation != "reshaped"
+    return "same" if is_same else match.relation, base, new
 
 
 def _names(side: Side, events: NDArray[np.int64]) -> list[str | None]:

@@ -2,12 +2,13 @@
 
 The launches of the median steps are aligned in order, by the strictest key first: equal stack,
 shape and name; then equal stack. Launches between the same two pairs on both sides replaced each
-other: one for one they were renamed, several for fewer they were fused. The rest is paired by name
-anywhere in the step; what then remains was added or removed.
+other: one for one within the same operator they were renamed. The rest is paired by name anywhere in
+the step; what then remains was added or removed.
 
-Inductor names a kernel after the operators in it: `triton_poi_fused_add_relu_0`. Where several
-fused kernels replaced a longer sequence, the sequence is divided in order so that each fused kernel
-gets the operators it is named after.
+Work counts as fused only if the name of what replaced it says so: Inductor names a kernel after the
+operators in it, `triton_poi_fused_add_relu_0`; an attention kernel replaces a softmax. Where
+several fused kernels replaced a longer sequence, the sequence is divided in order so that each
+fused kernel gets the operators it is named after.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from longpole._core import align
+from longpole._core import align, kernel_family
 
 if TYPE_CHECKING:
     from collections import abc
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from longpole.analyses.diff.sequences import Sequence
 
-__all__ = ["Match", "Relation", "match_sequences", "places_of", "shared_out"]
+__all__ = ["Match", "Relation", "is_fused", "match_sequences", "places_of", "shared_out"]
 
 Relation = Literal[
     "same", "reshaped", "renamed", "moved", "fused", "split", "replaced", "added", "removed"
@@ -128,12 +129,13 @@ def _in_gap(base: Sequence, new: Sequence, old: list[int], now: list[int]) -> li
     for name in {**of_old, **of_now}:
         one, other = of_old.get(name, []), of_now.get(name, [])
         if name is not None and one and other:
-            found += _alike(base, new, one, other)
+            found += _alike(base, new, one, other, one_for_one="renamed")
         else:
             rest_old += one
             rest_now += other
     if rest_old and rest_now:
-        return found + _alike(base, new, sorted(rest_old), sorted(rest_now))
+        rest = sorted(rest_old), sorted(rest_now)
+        return found + _alike(base, new, *rest, one_for_one="replaced")
     found += [Match("removed", (place,), ()) for place in rest_old]
     return found + [Match("added", (), (place,)) for place in rest_now]
 
@@ -147,14 +149,18 @@ def _by_operator(side: Sequence, places: list[int]) -> dict[str | None, list[int
     return found
 
 
-def _alike(base: Sequence, new: Sequence, old: list[int], now: list[int]) -> list[Match]:
-    """Match launches that replaced each other: renamed, fused or split."""
+def _alike(
+    base: Sequence, new: Sequence, old: list[int], now: list[int], *, one_for_one: Relation
+) -> list[Match]:
+    """Match launches that replaced each other: as many, fused or split, or with no order known."""
     if len(old) == len(now):
-        return [Match("renamed", (one,), (other,)) for one, other in zip(old, now, strict=True)]
+        return [Match(one_for_one, (one,), (other,)) for one, other in zip(old, now, strict=True)]
     if len(now) == 1:
-        return [Match("fused", tuple(old), tuple(now))]
+        relation: Relation = "fused" if is_fused(_names(base, old), new.name(now[0])) else "replaced"
+        return [Match(relation, tuple(old), tuple(now))]
     if len(old) == 1:
-        return [Match("split", tuple(old), tuple(now))]
+        relation = "split" if is_fused(_names(new, now), base.name(old[0])) else "replaced"
+        return [Match(relation, tuple(old), tuple(now))]
     operators = [base.operators_around(place) for place in old]
     shared = shared_out(operators, [new.name(place) for place in now])
     if shared is None or len(now) > len(old):
@@ -163,6 +169,25 @@ def _alike(base: Sequence, new: Sequence, old: list[int], now: list[int]) -> lis
         Match("fused" if end - start > 1 else "renamed", tuple(old[start:end]), (there,))
         for (start, end), there in zip(shared, now, strict=True)
     ]
+
+
+def _names(side: Sequence, places: list[int]) -> list[str]:
+    return [side.name(place) for place in places]
+
+
+def is_fused(parts: abc.Iterable[str], whole: str) -> bool:
+    """Whether the name of one kernel or operator says that it does the work of several others.
+
+    Examples
+    --------
+    >>> is_fused(["mul_kernel", "relu_kernel"], "triton_poi_fused_mul_relu_0")
+    True
+    >>> is_fused(["aten::to", "aten::detach"], "aten::copy_")
+    False
+    """
+    if kernel_family(whole) == "attention":
+        return any(kernel_family(part) == "softmax" for part in parts)
+    return any(word in whole.lower() for word in (_FUSED, "fusion"))
 
 
 def _moved(base: Sequence, new: Sequence, old: list[int], now: list[int]) -> list[Match]:
