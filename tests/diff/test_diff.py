@@ -11,7 +11,9 @@ import pytest
 
 import longpole
 from longpole.analyses.diff.judgement import (
+    Judgement,
     is_beyond_noise,
+    judge_ranges,
     judge_runs,
     judge_step,
     judge_steps,
@@ -20,6 +22,7 @@ from longpole.analyses.diff.judgement import (
 from longpole.analyses.diff.matching import shared_out
 from longpole.analyses.diff.sentences import sentence
 from longpole.analyses.diff.sides import side_of
+from longpole.analyses.diff.values import PathChange
 from longpole.cli import program
 from longpole.testing import TraceBuilder
 from oracles.rewriting import (
@@ -198,13 +201,17 @@ def test_other_shapes_are_told(read, tmp_path):
     assert kernels[0].new_shapes == ("[[96,512],[96,512]]",)
 
 
-def test_steps_of_which_the_work_does_not_correspond_are_compared_all_the_same(base, read):
+def test_two_programs_are_not_judged_whatever_the_gate(base, read, tmp_path, capsys):
     other = read(simulate("random", seed=5, steps=6), "other.json")
     found = longpole.diff(base, other)
-    assert (found.verdict, found.is_related) == ("improvement", False)
-    assert found.sentence.startswith("Improvement ")
-    assert ", if both are the same program: the mean step goes from " in found.sentence
-    assert "so the steps are compared, not their parts" in found.sentence
+    assert (found.verdict, found.is_related, found.is_one_program) == ("inconclusive", False, False)
+    assert "seem to be two different programs" in found.sentence
+    assert "If they are one program, the mean step goes from " in found.sentence
+    for sides in (("base", "other"), ("other", "base")):
+        paths = [tmp_path / f"{side}.json" for side in sides]
+        assert asked(capsys, *paths, "--gate", "3%")[0] == 4
+    reasons = json.loads(asked(capsys, *paths, "--json")[1])["abstains_because"]
+    assert [reason["code"] for reason in reasons] == ["unrelated"]
 
 
 def test_unrelated_traces_without_steps_are_called_two_programs():
@@ -335,7 +342,7 @@ def test_a_change_that_explains_little_is_not_called_the_cause(base):
     little = replace(change, stands_out=True, effect_ns=50.0, new_ns=change.base_ns + 50.0)
     longer = replace(found.new, mean_ns=found.base.mean_ns + 1_000.0)
     shown = sentence(replace(found, new=longer, changes=(little,), n_differences=1, change=0.1))
-    assert "No change that stands out from the noise of the steps explains that" in shown
+    assert "No single change explains that: the largest is " in shown
     much = replace(little, effect_ns=900.0)
     shown = sentence(replace(found, new=longer, changes=(much,), n_differences=1, change=0.1))
     assert "What changed most: " in shown
@@ -577,3 +584,45 @@ def test_a_trace_without_launches_is_the_same_program_as_itself():
     found = longpole.diff(trace, trace)
     assert "the two sides are the same" in found.sentence
     assert "different programs" not in found.sentence
+
+
+def test_a_change_within_the_ranges_of_the_estimate_is_no_verdict():
+    faster = Judgement("improvement", (-0.4, -0.2), ("told",))
+    apart = judge_ranges(faster, (19.0, 38.0), (9.0, 18.0), known=0.0, gate=0.03)
+    assert apart == faster
+    within = judge_ranges(faster, (19.0, 38.0), (12.0, 28.0), known=-0.01, gate=0.03)
+    assert within.outcome == "inconclusive"
+    assert "--step-time" in within.reasons[0]
+    # Recording does not make GPU work longer.
+    by_gpu = judge_ranges(faster, (19.0, 38.0), (12.0, 28.0), known=-0.2, gate=0.03)
+    assert (by_gpu.outcome, by_gpu.reasons[1]) == ("improvement", "told")
+    against = judge_ranges(faster, (19.0, 38.0), (12.0, 28.0), known=0.2, gate=0.03)
+    assert against.outcome == "inconclusive"
+
+
+def test_the_range_of_a_step_without_the_profiler_is_shown(base, capsys, tmp_path):
+    found = longpole.diff(base, base)
+    low, high = found.base.range_ns
+    assert low < found.base.mean_ns < high
+    assert longpole.diff(base, base, as_recorded=True).base.range_ns is None
+
+
+def test_a_kind_that_only_moved_onto_the_path_is_not_called_slower(base):
+    found = longpole.diff(base, base)
+    mean_ns = found.base.mean_ns
+    moved = PathChange("kernel", 0.0, mean_ns / 2, 0.0, 0.0, mean_ns / 2, mean_ns / 2)
+    slower = PathChange("copy", 0.0, mean_ns / 2, 0.0, 0.0, 0.0, mean_ns / 2)
+    notes = str(replace(found, path=(moved, slower)).blocks()[-1])
+    assert "On the critical path, kernel goes from 0 s to " in notes
+    assert "On the critical path, copy" not in notes
+
+
+def test_the_effect_is_shown_on_a_narrow_terminal(tmp_path, capsys, a_program, monkeypatch):
+    name = max(launch_names(a_program), key=launch_names(a_program).count)
+    run_of(a_program, 1).write(tmp_path / "base.json")
+    slower(a_program, name, 9, 8.0).write(tmp_path / "slow.json")
+    monkeypatch.setenv("COLUMNS", "80")
+    output = asked(capsys, tmp_path / "base.json", tmp_path / "slow.json")[1]
+    [title] = [line for line in output.splitlines() if line.strip().startswith("what changed")]
+    assert title.split()[-4:-1] == ["base", "new", "effect"] or title.endswith("effect")
+    assert max(map(len, output.splitlines()[1:])) <= 80

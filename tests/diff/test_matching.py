@@ -55,3 +55,37 @@ def test_a_copy_that_its_call_stages_is_counted_once():
         row for row in longpole.diff(copying(4_000), copying(900)).changes if row.kind == "copy"
     ]
     assert (change.base_ns, change.new_ns) == (4_000_000, 900_000)
+
+
+def kernels_of(base, new):
+    """Return the changes of kernels, by their relation."""
+    rows = [row for row in longpole.diff(base, new).changes if row.kind == "kernel"]
+    return {(row.relation, row.base_names, row.new_names) for row in rows}
+
+
+def test_one_kernel_for_several_is_called_fused_only_by_its_name():
+    base = program([("aten::norm", [("mean", 20), ("scale", 70)])])
+    plain = program([("aten::norm", [("norm", 30)])])
+    fused = program([("aten::norm", [("triton_per_fused_norm_0", 30)])])
+    # The kernel that takes longest is named first.
+    assert kernels_of(base, plain) == {("replaced", ("scale", "mean"), ("norm",))}
+    assert kernels_of(base, fused) == {("fused", ("scale", "mean"), ("triton_per_fused_norm_0",))}
+
+
+def test_kernels_of_other_operators_did_not_replace_each_other():
+    alike = [("aten::conv", [("conv", 50)])]
+    base = program([("aten::to", [("copy", 20)]), *alike])
+    new = program([("aten::topk", [("sort", 30)]), *alike])
+    assert kernels_of(base, new) == {
+        ("removed", ("copy",), ()),
+        ("added", (), ("sort",)),
+        ("same", ("conv",), ("conv",)),
+    }
+
+
+def test_work_that_only_became_less_is_not_called_removed():
+    base = program([("aten::cat", [("cat", 50), ("cat", 40)]), ("aten::to", [("copy", 20)])])
+    new = program([("aten::cat", [("cat", 60)])])
+    table = str(longpole.diff(base, new).blocks()[2])
+    assert "kernel, fewer" in table
+    assert "kernel, removed" in table

@@ -248,7 +248,9 @@ def _abstentions(found: Diff, gate: float | None) -> list[Abstention]:
         return [Abstention("host_alone")] if is_open else []
     if any(it.is_grave for it in (*found.base.damage, *found.new.damage)):
         return [Abstention("damaged")]
-    return [Abstention("noise" if found.is_related else "unrelated")]
+    if not found.is_one_program:
+        return [Abstention("unrelated")]
+    return [Abstention("profiler_cost" if found.is_open_by_cost else "noise")]
 
 
 def _exit_code(found: Diff, gate: float | None) -> int:

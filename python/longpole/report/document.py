@@ -59,6 +59,7 @@ AbstentionCode = Literal[
     "no_work",
     "noise",
     "polling",
+    "profiler_cost",
     "remaining",
     "replay_differs",
     "sync_return",

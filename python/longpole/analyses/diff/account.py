@@ -35,8 +35,14 @@ def path_changes(base: Side, new: Side) -> tuple[PathChange, ...]:
     together = [_by_kind(side.account_path, side.n_account) for side in (base, new)]
     alone = [_by_kind(side.step_path(side.median_row), 1) for side in (base, new)]
     columns = [*together, *alone]
+    work = [_work_by_kind(side) for side in (base, new)]
+    is_work = {kind for each in work for kind in each}
     rows = [
-        PathChange(kind, *(column.get(kind, 0) for column in columns))
+        PathChange(
+            kind,
+            *(column.get(kind, 0) for column in columns),
+            *(each.get(kind, 0.0) if kind in is_work else None for each in work),
+        )
         for kind in sorted({kind for column in columns for kind in column})
     ]
     return tuple(sorted(rows, key=lambda row: (-abs(row.change_ns), row.kind)))
@@ -91,6 +97,14 @@ def _told_name(kind: str, name: str | None) -> str | None:
 def _by_kind(path: CriticalPath, n_steps: int) -> dict[str, float]:
     """Return the time of each kind per step, on a path through some steps."""
     return {str(row["kind"]): row["duration_ns"] / n_steps for row in path.kind_totals}
+
+
+def _work_by_kind(side: Side) -> dict[str, float]:
+    """Return the time of all work of each kind in a mean step."""
+    import polars as pl
+
+    sums = side.work.group_by(pl.col("kind").cast(pl.String)).agg(pl.col("work_ns").sum())
+    return {kind: time_ns / side.n_steps for kind, time_ns in sums.iter_rows()}
 
 
 def effect_ns(base: Side, new: Side, group: Group) -> float | None:

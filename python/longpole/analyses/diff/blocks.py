@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.analyses.diff.sentences import KINDS, percent, predicted
+from longpole.analyses.diff.sentences import percent, predicted
 from longpole.report.blocks import (
     Column,
     Notes,
@@ -14,7 +14,7 @@ from longpole.report.blocks import (
     tabulated,
     without_empty_columns,
 )
-from longpole.wording import count, duration, share
+from longpole.wording import count, duration, duration_range, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,10 +27,39 @@ __all__ = ["diff_blocks"]
 _LEAST_GAIN: Final = 0.005
 _LEAST_PATH: Final = 0.002
 
+# Changes of a smaller share of the step are only counted.
+_LEAST_SHOWN: Final = 0.001
+
+# If the path has this share of the step more of a kind, but at most this part of it is more work,
+# the path has moved.
+_LEAST_SHIFT: Final = 0.05
+_OF_SHIFT: Final = 0.2
+
 # If this share of a step is on other kinds, the path of one step counts as different.
 _OTHER_PATH: Final = 0.1
 
-_BECAME: Final = ("renamed", "reshaped", "fused", "split", "replaced", "added", "removed")
+_BECAME: Final = {
+    "renamed": "replaced",
+    "reshaped": "reshaped",
+    "fused": "fused",
+    "split": "split",
+    "replaced": "replaced",
+    "added": "added",
+    "removed": "removed",
+}
+_LESS: Final = {"added": "more", "removed": "fewer"}
+"""What added and removed work is called if both sides have other work of the same name."""
+_REPLACED: Final = frozenset({"renamed", "fused", "split", "replaced"})
+_WORDS: Final = {
+    "kernel": ("kernel", "kernels"),
+    "copy": ("copy", "copies"),
+    "communication": ("communication", "communications"),
+    "operator": ("operator", "operators"),
+    "runtime": ("API call", "API calls"),
+    "host_gap": ("outside operators", "outside operators"),
+    "data_loading": ("data loading", "data loading"),
+}
+"""Short forms of the kinds: a table has room for the names and the effect then."""
 _COUNTS: Final = {
     "launches": "launches",
     "gpu_activities": "GPU activities with a launch",
@@ -43,16 +72,26 @@ def diff_blocks(diff: Findings, top: int) -> list[Block]:
     """Show a comparison, with the `top` changes."""
     if diff.is_lost:
         return [Sentence(diff.sentence), Notes(list(diff.reasons))]
-    shown = [change for change in diff.changes if change.stands_out][:top]
+    shown = _worth_showing(diff)[:top] if diff.is_related else []
     tables = [_setups(diff), _lengths(diff)]
     if diff.is_related:
-        tables += [
-            *(_changes(shown), _predictions(diff), _path(diff), _gains(diff), _counts(diff)),
-        ]
+        tables.append(_changes(shown, _kept(diff)))
+    if diff.is_one_program:
+        tables += [_predictions(diff), _path(diff), _gains(diff), _counts(diff)]
     return [
         Sentence(diff.sentence),
         *(table for table in tables if table.rows),
         Notes([*diff.reasons, *_notes(diff, shown)]),
+    ]
+
+
+def _worth_showing(diff: Findings) -> list[Change]:
+    """Return the changes beyond the noise that are long enough to matter for a step."""
+    least_ns = _LEAST_SHOWN * max(diff.base.mean_ns, diff.new.mean_ns)
+    return [
+        change
+        for change in diff.changes
+        if change.stands_out and max(abs(change.change_ns), abs(change.effect_ns or 0)) >= least_ns
     ]
 
 
@@ -74,6 +113,9 @@ def _lengths(diff: Findings) -> Table:
         Column("as recorded", "duration"): lambda side: (
             None if side.recorded_mean_ns == side.mean_ns else side.recorded_mean_ns
         ),
+        Column("estimated range"): lambda side: (
+            None if side.range_ns is None else duration_range(*map(round, side.range_ns))
+        ),
         Column("median", "duration"): "median_ns",
         Column("noise of steps", "share"): "step_noise",
         Column("steps", "count"): "n_steps",
@@ -82,23 +124,62 @@ def _lengths(diff: Findings) -> Table:
     return without_empty_columns(tabulated((diff.base, diff.new), columns))
 
 
-def _changes(changes: list[Change]) -> Table:
-    columns: dict[Column, Value] = {
-        Column("what changed"): lambda it: f"{KINDS[it.kind]}{_relation(it)}",
-        Column("name", "name"): lambda it: None if it.kind == "data_loading" else it.name,
-        Column("base", "duration"): lambda it: it.base_ns if it.base_names else None,
-        Column("new", "duration"): lambda it: it.new_ns if it.new_names else None,
-        Column("change", "change"): lambda it: (
-            it.change if it.base_names and it.new_names else None
-        ),
-        Column("count", "number"): lambda it: None if it.kind == "data_loading" else _numbers(it),
-        Column("effect", "number"): _effect,
+def _kept(diff: Findings) -> set[tuple[str, str | None]]:
+    """Return the kinds and names of work that both sides have."""
+    return {
+        (change.kind, change.base_names[0])
+        for change in diff.changes
+        if change.relation in {"same", "reshaped"} and change.base_count and change.new_count
     }
-    return without_empty_columns(tabulated(changes, columns))
 
 
-def _relation(change: Change) -> str:
-    return f", {change.relation}" if change.relation in _BECAME else ""
+def _changes(changes: list[Change], kept: set[tuple[str, str | None]]) -> Table:
+    """Show the changes; what replaced other work has a row of its own below it."""
+    columns = (
+        Column("what changed"),
+        Column("name", "name"),
+        Column("base", "duration", is_needed=True),
+        Column("new", "duration", is_needed=True),
+        Column("effect", "number", is_needed=True),
+        Column("change", "change"),
+        Column("count", "number"),
+    )
+    rows: list[list[Cell]] = []
+    for it in changes:
+        is_replaced = it.relation in _REPLACED
+        base, new = (_first(names) for names in (it.base_names, it.new_names))
+        rows.append(
+            [
+                _what(it, kept),
+                base if is_replaced else base or new,
+                it.base_ns if it.base_names else None,
+                it.new_ns if it.new_names else None,
+                _effect(it),
+                it.change if it.base_names and it.new_names else None,
+                None if it.kind == "data_loading" else _numbers(it),
+            ]
+        )
+        if is_replaced:
+            number = f" {len(it.new_names)}" if len(it.new_names) > 1 else ""
+            rows.append([f"  by{number}", new, *[""] * 5])
+    return without_empty_columns(Table(columns, rows))
+
+
+def _what(change: Change, kept: set[tuple[str, str | None]]) -> str:
+    """Return the kind of a change, how many names it has, and what became of it."""
+    one, several = _WORDS[change.kind]
+    number = len(change.base_names)
+    what = one if number <= 1 else f"{number} {several}"
+    if change.relation not in _BECAME:
+        return what
+    is_kept = (change.kind, (*change.base_names, *change.new_names)[0]) in kept
+    became = _LESS.get(change.relation) if is_kept else None
+    return f"{what}, {became or _BECAME[change.relation]}"
+
+
+def _first(names: tuple[str | None, ...]) -> str | None:
+    """Return the first name, which is that of the longest work."""
+    return names[0] if names else None
 
 
 def _effect(change: Change) -> str | None:
@@ -129,23 +210,57 @@ def _predictions(diff: Findings) -> Table:
 
 
 def _path(diff: Findings) -> Table:
-    """Show the critical path by kind; the changes sum to that of the mean step."""
+    """Show the time of each kind, and its part of the critical path, whose changes sum up."""
     columns = (
-        Column("critical path of a step"),
+        Column("time in a step"),
         Column("base", "duration"),
         Column("new", "duration"),
-        Column("difference", "number"),
+        Column("path, base", "duration"),
+        Column("path, new", "duration"),
+        Column("path, change", "number", is_needed=True),
     )
     least = _LEAST_PATH * max(diff.base.mean_ns, diff.new.mean_ns)
     rows: list[list[Cell]] = [
-        [row.kind, row.base_ns, row.new_ns, _signed(row.change_ns)]
+        [
+            row.kind,
+            row.base_work_ns,
+            row.new_work_ns,
+            row.base_ns,
+            row.new_ns,
+            _signed(row.change_ns),
+        ]
         for row in diff.path
         if abs(row.change_ns) >= least
     ]
     rest_ns = sum(row.change_ns for row in diff.path if abs(row.change_ns) < least)
     if rows and rest_ns:
-        rows.append(["all other kinds", None, None, _signed(rest_ns)])
+        rows.append(["all other kinds", *[None] * 4, _signed(rest_ns)])
     return Table(columns, rows)
+
+
+def _moved_paths(diff: Findings) -> Iterator[str]:
+    """Explain where the path has more or less of a kind of work that itself changed little."""
+    least = _LEAST_SHIFT * max(diff.base.mean_ns, diff.new.mean_ns)
+    for row in diff.path:
+        if row.base_work_ns is None or row.new_work_ns is None or abs(row.change_ns) < least:
+            continue
+        work_ns = row.new_work_ns - row.base_work_ns
+        if abs(work_ns) > _OF_SHIFT * abs(row.change_ns):
+            continue
+        where = (
+            "it ran at the same time as other work before, which hides it less now"
+            if row.change_ns > 0
+            else "it now runs at the same time as other work, which hides it"
+        )
+        yield (
+            f"On the critical path, {row.kind} goes from {_from_to(row.base_ns, row.new_ns)}. In "
+            f"all, it takes about as long ({_from_to(row.base_work_ns, row.new_work_ns)} a step): "
+            f"{where}."
+        )
+
+
+def _from_to(base_ns: float, new_ns: float) -> str:
+    return f"{duration(round(base_ns))} to {duration(round(new_ns))}"
 
 
 def _gains(diff: Findings) -> Table:
@@ -206,25 +321,49 @@ def _paths_of_one_step(diff: Findings) -> Iterator[str]:
             )
 
 
+def _interpreter_lock(diff: Findings) -> Iterator[str]:
+    """Warn that recording makes a contended interpreter lock worse than the range says."""
+    for name, side in (("base", diff.base), ("new", diff.new)):
+        named = {remedy.remedy for remedy in side.verdict.remedies if remedy.named}
+        if "interpreter_lock" in named:
+            yield (
+                f"Threads of {name} compete for the interpreter lock, which recording makes worse "
+                "by an unknown amount: without the profiler, its step may be much shorter."
+            )
+
+
+def _not_shown(diff: Findings, n_shown: int) -> Iterator[str]:
+    """Count the changes that are certain, but not in the table."""
+    n_more = len(_worth_showing(diff)) - n_shown
+    n_small = sum(change.stands_out for change in diff.changes) - n_more - n_shown
+    if n_more:
+        yield f"{count(n_more, 'more change')} beyond the noise of the steps: see --top and --json."
+    if n_small:
+        small = f"less than {share(_LEAST_SHOWN)} of the step"
+        yield f"{count(n_small, 'change')} beyond the noise of {small}: see --json."
+
+
 def _notes(diff: Findings, shown: list[Change]) -> Iterator[str]:
-    if not diff.is_related:
+    if not diff.is_one_program:
         return
     if diff.interval is not None and diff.n_differences:
         low, high = diff.interval
         limits = f"{percent(low)} and {percent(high)}"
         yield f"{_of(diff)} between {limits}, the gate is {share(diff.gate)}."
-    n_certain = sum(change.stands_out for change in diff.changes)
-    if n_certain > len(shown):
-        more = count(n_certain - len(shown), "more change")
-        yield f"{more} beyond the noise of the steps: see --top and --json."
+    if diff.is_related:
+        yield from _not_shown(diff, len(shown))
     if shown:
         limit = ", for the largest changes" if any(it.effect_ns is None for it in shown) else ""
         yield (
             "Times and counts are a step's, those of calls without their waits; the effect is what "
             f"the change alone does to the step, recomputed with the dependency graph{limit}."
         )
+    if any(max(len(it.base_names), len(it.new_names)) > 1 for it in shown):
+        yield "Of several names, the one that takes longest is shown; --json has all."
+    yield from _moved_paths(diff)
     yield from _paths_of_one_step(diff)
-    if diff.similarity < 1:
+    yield from _interpreter_lock(diff)
+    if diff.is_related and diff.similarity < 1:
         yield f"{share(diff.similarity)} of the launches or operators of both sides correspond."
     for name, side in (("base", diff.base), ("new", diff.new)):
         yield f"Verdict on {name}: {side.verdict.sentence}"

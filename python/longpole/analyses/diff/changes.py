@@ -176,7 +176,9 @@ class _Collected:
             _summed(rows, len(self.numbers), side.n_steps)
             for rows, side in zip(self.rows, self.sides, strict=True)
         )
-        longest = [_longest_first(side, rows) for side, rows in zip(self.sides, self.rows, strict=True)]
+        longest = [
+            _longest_first(side, rows) for side, rows in zip(self.sides, self.rows, strict=True)
+        ]
         found = [
             Group(
                 kind,

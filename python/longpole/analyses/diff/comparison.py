@@ -14,12 +14,14 @@ from longpole.analyses.diff.counts import counts_of, peak_memory_bytes, shapes_o
 from longpole.analyses.diff.judgement import (
     Judgement,
     judge_machine,
+    judge_ranges,
     judge_runs,
     judge_step,
     judge_steps,
 )
 from longpole.analyses.diff.machine import machine_of, means_on_one_machine_ns
 from longpole.analyses.diff.predictions import predictions
+from longpole.analyses.diff.rewrites import contents_of, same_kernels
 from longpole.analyses.diff.sentences import sentence
 from longpole.analyses.diff.setups import differing, setups_of
 from longpole.analyses.diff.sides import side_of
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from longpole.analyses.diff.machine import Machine
     from longpole.analyses.diff.setups import Setup
     from longpole.analyses.diff.sides import Side
+    from longpole.analyses.diff.values import Counts, PathChange, Prediction
     from longpole.damage import Damage
 
 __all__ = ["diff", "diff_steps"]
@@ -58,6 +61,12 @@ _DEVICE_KINDS: Final = ("kernel", "copy", "communication")
 _MOST_EFFECTS: Final = 8
 
 
+# What these remedies are against makes operators slower that did not change.
+_SLOW_ALL_OPERATORS: Final = frozenset({"interpreter_lock", "host_threads"})
+
+_UNRELATED: Final = (
+    "Steps of two different programs are not compared: no verdict, whatever the gate."
+)
 _DAMAGED: Final = "A trace is damaged: lost records cannot be distinguished from changes."
 
 
@@ -87,6 +96,18 @@ class _Runs:
         """Return the mean step of each run as recorded."""
         recorded = [[max(side.recorded_mean_ns for side in run)] for run in self.runs]
         return [sum(run) for run in recorded]
+
+    @property
+    def range_ns(self) -> tuple[float, float] | None:
+        """Return the range of the mean step of the first run: that of its slowest rank.
+
+        None if the times without the profiler are known.
+        """
+        ranges = [side.range_ns or (side.mean_ns, side.mean_ns) for side in self.runs[0]]
+        if not any(side.range_ns for side in self.runs[0]):
+            return None
+        least, most = zip(*ranges, strict=True)
+        return max(least), max(most)
 
     @property
     def usual(self) -> tuple[Side, ...]:
@@ -149,9 +170,9 @@ def diff(
     sides = _counted_alike(sides)
     old, now = _details(sides[0].usual, sides[1].usual)
     work = work_of(old, now)
-    machine = machine_of(old, now) if len(sides[0].runs) == len(sides[1].runs) == 1 else None
-    judgement = _judged(sides, work, gate, machine)
-    return _answer((old, now), work, judgement, gate, sides, machine=machine)
+    evidence = _evidence((old, now), work, sides)
+    judgement = _judged(sides, work, gate, evidence)
+    return _answer((old, now), work, judgement, gate, sides, evidence=evidence)
 
 
 def diff_steps(
@@ -195,7 +216,13 @@ def diff_steps(
     work = work_of(base, new)
     judgement = judge_step(base.lengths_ns, new.mean_ns, gate)
     sides = [_Runs(((base,),)), _Runs(((new,),))]
-    return _answer((base, new), work, judgement, gate, sides)
+    evidence = _Evidence(
+        is_one_program=True,
+        predictions=(),
+        counts=counts_of(base, new),
+        path=path_changes(base, new),
+    )
+    return _answer((base, new), work, judgement, gate, sides, evidence=evidence)
 
 
 def _runs_of(side: Trace | TraceSet | Sequence[Trace | TraceSet], window: dict[str, Any]) -> _Runs:
@@ -260,7 +287,74 @@ def _details(base: Sequence[Side], new: Sequence[Side]) -> tuple[Side, Side]:
     return max(pairs, key=lambda pair: abs(pair[1].mean_ns - pair[0].mean_ns))
 
 
-def _judged(sides: list[_Runs], work: Work, gate: float, machine: Machine | None) -> Judgement:
+@dataclass(frozen=True)
+class _Evidence:
+    """What shows that both sides are one program, and what was applied to it."""
+
+    is_one_program: bool
+    predictions: tuple[Prediction, ...]
+    counts: tuple[Counts, ...]
+    path: tuple[PathChange, ...] = ()
+    machine: Machine | None = None
+
+    @property
+    def device_change_ns(self) -> float:
+        """Change of the path by GPU work that takes longer or shorter, which recording does not."""
+        parts = [
+            sorted((row.change_ns, (row.new_work_ns or 0.0) - (row.base_work_ns or 0.0)), key=abs)
+            for row in self.path
+            if row.kind in _DEVICE_KINDS
+        ]
+        return sum(smaller for smaller, larger in parts if smaller * larger > 0)
+
+
+def _evidence(pair: tuple[Side, Side], work: Work, sides: list[_Runs]) -> _Evidence:
+    """Compare the launches, the kernels, and what applied remedies leave behind."""
+    if any(it.is_grave for side in sides for it in side.damage):
+        return _Evidence(is_one_program=True, predictions=(), counts=())
+    base, new = pair
+    machine = _machine(base, new) if _are_single(sides) else None
+    counts = counts_of(base, new)
+    contents = (contents_of(base), contents_of(new))
+    is_alike = _is_related(work) or same_kernels(*contents)
+    measured = None
+    if base.mean_ns and not differing(setups_of(*(side.traces for side in sides))):
+        measured = 1 - _mean_on_one_machine_ns(new, machine) / base.mean_ns
+    found = predictions(
+        base.verdict,
+        new.verdict,
+        measured,
+        counts,
+        contents=contents,
+        is_rewritten=not is_alike,
+    )
+    return _Evidence(is_alike or bool(found), found, counts, path_changes(*pair), machine)
+
+
+def _mean_on_one_machine_ns(side: Side, machine: Machine | None) -> float:
+    if machine is None or not machine.differs:
+        return side.mean_ns
+    return means_on_one_machine_ns(side, machine)[0]
+
+
+def _machine(base: Side, new: Side) -> Machine | None:
+    """Compare the speed of unchanged operators, if only the machine can have changed it.
+
+    Steps that were timed without the profiler do not depend on how fast the recording ran. Threads
+    that compete for the interpreter lock or for cores make all operators slower.
+    """
+    named = {row.remedy for side in (base, new) for row in side.verdict.remedies if row.named}
+    if base.is_timed or new.is_timed or named & _SLOW_ALL_OPERATORS:
+        return None
+    return machine_of(base, new)
+
+
+def _are_single(sides: list[_Runs]) -> bool:
+    """Whether each side is one run."""
+    return all(len(side.runs) == 1 for side in sides)
+
+
+def _judged(sides: list[_Runs], work: Work, gate: float, evidence: _Evidence) -> Judgement:
     base, new = sides
     if any(it.is_grave for side in sides for it in side.damage):
         return Judgement("inconclusive", None, (_DAMAGED,))
@@ -269,21 +363,17 @@ def _judged(sides: list[_Runs], work: Work, gate: float, machine: Machine | None
     lengths = [[_lengths_ns(run) for run in side.runs] for side in sides]
     if lengths[0] == lengths[1] and not work.n_differences:
         return Judgement("neutral", (0.0, 0.0), ("The two sides do not differ in anything.",))
-    if not _is_related(work) and not _have_steps(sides):
-        share = f"{100 * work.similarity:.0f} %"
-        why = f"The sides seem unrelated: {share} of their launches or operators correspond."
-        return Judgement("inconclusive", None, (why,))
-    if len(base.runs) == len(new.runs) == 1:
+    if not evidence.is_one_program:
+        return Judgement("inconclusive", None, (_UNRELATED,))
+    if _are_single(sides):
         found = judge_steps(lengths[0][0], lengths[1][0], gate, change=change)
+        machine = evidence.machine
         if machine is not None and machine.differs:
-            return _on_one_machine(found, (base, new), machine, gate)
-        return found
+            found = _on_one_machine(found, (base, new), machine, gate)
+        ranges = [side.range_ns or (side.means_ns[0],) * 2 for side in sides]
+        known = evidence.device_change_ns / max(base.means_ns[0], 1.0)
+        return judge_ranges(found, ranges[0], ranges[1], known=known, gate=gate)
     return judge_runs(means[0], means[1], gate, change=change)
-
-
-def _have_steps(sides: list[_Runs]) -> bool:
-    """Whether both sides mark steps, which are comparable regardless of their contents."""
-    return all(side.unit == "step" for runs in sides for run in runs.runs for side in run)
 
 
 def _on_one_machine(
@@ -306,17 +396,13 @@ def _answer(
     gate: float,
     sides: list[_Runs],
     *,
-    machine: Machine | None = None,
+    evidence: _Evidence,
 ) -> Diff:
     base, new = (_facts(side, runs) for side, runs in zip(pair, sides, strict=True))
     is_lost = any(it.is_grave for it in (*base.damage, *new.damage))
     change = new.mean_ns / base.mean_ns - 1 if base.mean_ns else None
     setups = setups_of(*(side.traces for side in sides))
     changes = () if is_lost else _changes(pair, work)
-    counts = () if is_lost else counts_of(*pair)
-    is_same_program = _is_related(work) and not differing(setups)
-    gain = -change if is_same_program and change is not None else None
-    is_single = len(sides[0].runs) == len(sides[1].runs) == 1
     found = Diff(
         verdict=judgement.outcome,
         sentence="",
@@ -325,18 +411,19 @@ def _answer(
         change=change,
         interval=judgement.interval,
         is_related=_is_related(work),
+        is_one_program=evidence.is_one_program,
         similarity=work.similarity,
         n_differences=work.n_differences,
         base=base,
         new=new,
         setups=setups,
         changes=changes,
-        path=() if is_lost else path_changes(*pair),
-        counts=counts,
-        predictions=predictions(base.verdict, new.verdict, gain, counts),
-        machine=machine,
+        path=evidence.path,
+        counts=evidence.counts,
+        predictions=evidence.predictions,
+        machine=evidence.machine,
         change_on_one_machine=judgement.change,
-        rests_on_host=is_single and _rests_on_host(work),
+        rests_on_host=_are_single(sides) and _rests_on_host(work),
     )
     return replace(found, sentence=sentence(found))
 
@@ -361,6 +448,7 @@ def _facts(side: Side, runs: _Runs) -> DiffSide:
         steps=tuple(side.steps["step"]) if side.has_steps else (),
         mean_ns=median(means),
         recorded_mean_ns=median(runs.recorded_means_ns),
+        range_ns=runs.range_ns if len(runs.runs) == 1 else None,
         median_ns=median(side.lengths_ns),
         step_noise=math.expm1(robust_spread(logs)) if len(logs) > 1 else None,
         run_noise=math.expm1(robust_spread([math.log(max(mean, 1.0)) for mean in means]))

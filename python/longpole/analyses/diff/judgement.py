@@ -12,12 +12,12 @@ and empirical Bayes methods", 2004). The error rate holds for all changes togeth
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist, median
 from typing import TYPE_CHECKING, Final
 
 from longpole.statistics.ranks import median_limits, robust_spread, shift_limits
-from longpole.wording import count
+from longpole.wording import change, count, duration_range
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -141,6 +141,47 @@ def judge_machine(
         return Judgement("neutral", interval, reasons, change)
     why = "What is left of the change is within what the machine may have done."
     return Judgement("inconclusive", interval, (why, *reasons), change)
+
+
+def judge_ranges(
+    found: Judgement,
+    base: tuple[float, float],
+    new: tuple[float, float],
+    *,
+    known: float,
+    gate: float,
+) -> Judgement:
+    """Withdraw a change that the unknown cost of recording may have made.
+
+    Parameters
+    ----------
+    found
+        The judgement of the estimated steps.
+    base, new
+        The least and the most that a mean step takes without the profiler; twice the same if that
+        is known.
+    known
+        The part of the change that GPU work makes, whose times recording does not change.
+    gate
+        The smallest change that matters.
+    """
+    if found.outcome not in {"regression", "improvement"}:
+        return found
+    if base[0] > new[1] or base[1] < new[0]:
+        return found
+    ranges = " and ".join(duration_range(round(low), round(high)) for low, high in (base, new))
+    if abs(known) >= gate and (known > 0) == (found.outcome == "regression"):
+        told = (
+            "What recording cost is estimated, and the ranges of both steps overlap. The verdict "
+            f"holds because GPU work changed, which recording does not slow down: {change(known)} "
+            "of the step."
+        )
+        return replace(found, reasons=(told, *found.reasons))
+    why = (
+        f"What recording cost is estimated, and the ranges of both steps overlap: {ranges}. "
+        "Time a step of each side without the profiler, and give both times with --step-time."
+    )
+    return Judgement("inconclusive", found.interval, (why, *found.reasons), found.change)
 
 
 def judge_step(others: Sequence[float], length_ns: float, gate: float) -> Judgement:

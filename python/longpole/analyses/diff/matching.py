@@ -2,7 +2,7 @@
 
 The launches of the median steps are aligned in order, by the strictest key first: equal stack,
 shape and name; then equal stack. Launches between the same two pairs on both sides replaced each
-other: one for one within the same operator they were renamed. The rest is paired by name anywhere in
+other if they are of the same operator, or if names show it. The rest is paired by name anywhere in
 the step; what then remains was added or removed.
 
 Work counts as fused only if the name of what replaced it says so: Inductor names a kernel after the
@@ -133,11 +133,19 @@ def _in_gap(base: Sequence, new: Sequence, old: list[int], now: list[int]) -> li
         else:
             rest_old += one
             rest_now += other
-    if rest_old and rest_now:
-        rest = sorted(rest_old), sorted(rest_now)
-        return found + _alike(base, new, *rest, one_for_one="replaced")
+    rest_old, rest_now = sorted(rest_old), sorted(rest_now)
+    if _is_evident(base, rest_old, new, rest_now) or _is_evident(new, rest_now, base, rest_old):
+        return found + _alike(base, new, rest_old, rest_now, one_for_one="replaced")
     found += [Match("removed", (place,), ()) for place in rest_old]
     return found + [Match("added", (), (place,)) for place in rest_now]
+
+
+def _is_evident(side: Sequence, several: list[int], other: Sequence, fewer: list[int]) -> bool:
+    """Whether names show that launches of other operators replaced several."""
+    if not fewer or len(several) < len(fewer):
+        return False
+    names = _names(side, several)
+    return any(is_fused(names, other.name(place)) for place in fewer)
 
 
 def _by_operator(side: Sequence, places: list[int]) -> dict[str | None, list[int]]:
@@ -156,7 +164,9 @@ def _alike(
     if len(old) == len(now):
         return [Match(one_for_one, (one,), (other,)) for one, other in zip(old, now, strict=True)]
     if len(now) == 1:
-        relation: Relation = "fused" if is_fused(_names(base, old), new.name(now[0])) else "replaced"
+        relation: Relation = (
+            "fused" if is_fused(_names(base, old), new.name(now[0])) else "replaced"
+        )
         return [Match(relation, tuple(old), tuple(now))]
     if len(old) == 1:
         relation = "split" if is_fused(_names(new, now), base.name(old[0])) else "replaced"

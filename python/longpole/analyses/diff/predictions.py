@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole.analyses.diff.rewrites import has_signature
 from longpole.analyses.diff.values import Prediction
 from longpole.remedies.catalogue import remedies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from longpole.analyses.diff.rewrites import Contents
     from longpole.analyses.diff.values import Counts
     from longpole.verdict import Verdict
     from longpole.verdict.findings import Remedy
@@ -42,12 +44,21 @@ _LEAST_THEN: Final = 0.01
 # Noise: a gain beyond the predicted one, as a fraction of the step.
 _BEYOND: Final = 0.05
 
+# If little work corresponds, less than this part of the certain gain is another program.
+_OF_LOW: Final = 0.75
+
 # A gain of more than this multiple of the predicted one has another cause; a smaller miss is shown.
 _MISSED: Final = 2
 
 
 def predictions(
-    base: Verdict, new: Verdict, measured: float | None, counts: Iterable[Counts] = ()
+    base: Verdict,
+    new: Verdict,
+    measured: float | None,
+    counts: Iterable[Counts] = (),
+    *,
+    contents: tuple[Contents, Contents] | None = None,
+    is_rewritten: bool = False,
 ) -> tuple[Prediction, ...]:
     """List the remedies that the new side evidently applied, with their predictions.
 
@@ -59,6 +70,11 @@ def predictions(
         The gain of the mean step, as a fraction; None if unknown.
     counts
         What the mean steps of both sides contain.
+    contents
+        The kernels of both sides, in which a remedy leaves traces.
+    is_rewritten
+        Whether little work corresponds, so that only such traces, and a gain that is not less than
+        predicted, show that a remedy was applied.
     """
     if measured is None or "inconclusive" in {base.status, new.status}:
         return ()
@@ -76,6 +92,7 @@ def predictions(
         for row in first.values()
         if left.get(row.remedy, 0) <= _APPLIED * row.gain_ns
         and not (row.remedy in replacing and has_launches)
+        and _left_traces(row, contents, measured, is_rewritten=is_rewritten)
     ]
     certain = [(row, left_ns) for row, left_ns in applied if row.effort != "kernel"]
     applied = certain or applied
@@ -88,6 +105,20 @@ def predictions(
         Prediction(row.remedy, row.gain_ns, left_ns, *_predicted(row, left_ns), measured, is_alone)
         for row, left_ns in applied
     )
+
+
+def _left_traces(
+    remedy: Remedy,
+    contents: tuple[Contents, Contents] | None,
+    measured: float,
+    *,
+    is_rewritten: bool,
+) -> bool:
+    """Whether the new side has what the remedy leaves behind, if it leaves anything."""
+    found = None if contents is None else has_signature(remedy.remedy, *contents)
+    if is_rewritten:
+        return found is True and measured >= _OF_LOW * remedy.gain_low
+    return found is not False
 
 
 def _predicted(remedy: Remedy, left_ns: float) -> tuple[float, float]:

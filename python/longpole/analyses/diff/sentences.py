@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.analyses.diff.judgement import FEWEST
 from longpole.analyses.diff.setups import described, differing
-from longpole.wording import change, count, duration, short_name
+from longpole.wording import change, count, duration, duration_range, short_name
 
 if TYPE_CHECKING:
     from longpole.analyses.diff.values import Change, DiffSide, Findings, Prediction
@@ -32,13 +32,32 @@ _LEAST_COST: Final = 0.05
 # A change with a smaller share of the whole does not explain it (a judgement, not measured).
 _LEAST_SHARE: Final = 0.1
 
+# If no single change explains the whole, these kinds of work are named: how many, and from which
+# share of the whole.
+_MOST_KINDS: Final = 2
+_LEAST_OF_KIND: Final = 0.2
+
+# From this share of work that corresponds, two programs are less likely.
+_SOME_SIMILAR: Final = 0.1
+
+_OF_KIND: Final = {
+    "kernel": "kernels",
+    "copy": "memcpys and memsets",
+    "communication": "communication",
+    "operator": "operators",
+    "runtime": "runtime API calls",
+    "host_gap": "host time outside operators",
+    "data_loading": "data loading",
+}
+_STEP: Final = "ProfilerStep#N"
+
 _BECAME: Final = {
-    "renamed": "{base} is now {new}",
-    "fused": "{base} are now one, {new}",
-    "split": "{base} is now several: {new}",
-    "replaced": "{base} are now {new}",
-    "reshaped": "{base} has other shapes",
-    "moved": "{base} is now {new} elsewhere in the step",
+    "renamed": ", replaced by {new}",
+    "fused": ", fused into {new}",
+    "split": ", split into {new}",
+    "replaced": ", replaced by {new}",
+    "reshaped": ", with other shapes",
+    "moved": ", now {new} elsewhere in the step",
 }
 
 
@@ -69,31 +88,50 @@ def _compared(diff: Findings) -> str:
     if diff.n_differences == 0 and diff.change == 0:
         length = duration(round(base.mean_ns))
         return f"{verdict}: the two sides are the same; the {unit} takes {length}."
-    has_steps = base.unit == new.unit == "step"
-    if not diff.is_related and not has_steps:
+    times = " to ".join(_length(side) for side in (base, new))
+    if not diff.is_one_program:
         return (
-            f"{verdict}: these seem to be two different programs; only "
-            f"{100 * diff.similarity:.0f} % of their launches or operators correspond."
+            f"{verdict}: these {_seem(diff)} be two different programs; only "
+            f"{_similarity(diff)} of their launches or operators correspond. "
+            f"{_if_one_program(diff, times)}."
         )
-    times = f"{duration(round(base.mean_ns))} to {duration(round(new.mean_ns))}"
-    told = f"{verdict}{_too_few(diff)}{_if_one_program(diff)}: the mean {unit} goes from {times}"
+    told = f"{verdict}{_why_open(diff)}: the mean {unit} goes from {times}"
     told += _without_profiler(diff)
     told += f" ({percent(diff.change)}; {_numbers(base)} and {_numbers(new)})"
     told += f"{_on_one_machine(diff)}."
     if not diff.is_related:
-        return " ".join([told, *_other_work(diff)])
+        return " ".join([told, *_other_work(diff), *_predicted(diff)])
     return " ".join([told, *_causes(diff), *_predicted(diff)])
 
 
-def _if_one_program(diff: Findings) -> str:
-    """Return what a verdict about steps of unrelated work rests on."""
-    if diff.is_related or diff.verdict not in {"improvement", "regression"}:
-        return ""
-    return ", if both are the same program"
+def _seem(diff: Findings) -> str:
+    return "may" if diff.similarity >= _SOME_SIMILAR else "seem to"
 
 
-def _too_few(diff: Findings) -> str:
-    """Return how many runs or steps each side needs for a verdict, if it has fewer."""
+def _if_one_program(diff: Findings, times: str) -> str:
+    """Return the lengths of two programs that only the reader knows to be one."""
+    if diff.base.unit == diff.new.unit == "step":
+        told = f"the mean step goes from {times} ({percent(diff.change)})"
+        return f"If they are one program, {told}"
+    return f"The base takes {_length(diff.base)}, the new side {_length(diff.new)}"
+
+
+def _length(side: DiffSide) -> str:
+    """Return the mean step, with the range that the estimated cost of recording leaves."""
+    told = duration(round(side.mean_ns))
+    if side.range_ns is None:
+        return told
+    return f"{told} ({duration_range(*map(round, side.range_ns))})"
+
+
+def _similarity(diff: Findings) -> str:
+    return f"{100 * diff.similarity:.0f} %"
+
+
+def _why_open(diff: Findings) -> str:
+    """Return what a verdict lacks: certain times, or enough runs or steps of each side."""
+    if diff.is_open_by_cost:
+        return " (the estimated ranges overlap)"
     sides = (diff.base, diff.new)
     are_runs = any(side.n_runs > 1 for side in sides)
     fewest = min(side.n_runs if are_runs else side.n_steps for side in sides)
@@ -116,18 +154,27 @@ def _on_one_machine(diff: Findings) -> str:
         return ""
     times = max(machine.ratio, 1 / machine.ratio)
     slower = "slower" if machine.ratio > 1 else "faster"
-    mean = duration(round(diff.base.mean_ns * (1 + change_)))
-    told = f"the host of the new recording was {times:.2f} times {slower}"
-    return f"; {told}, at the speed of the base it takes about {mean} ({percent(change_)})"
+    told = f"; operators that did not change ran {times:.2f} times {slower} than in the base"
+    if diff.interval is None:
+        return told
+    low, high = map(percent, diff.interval)
+    return f"{told}, and at the same speed the change lies between {low} and {high}"
 
 
 def _other_work(diff: Findings) -> list[str]:
-    """Describe the longest work of each side, if the kernels of a step differ."""
-    told = f"Only {100 * diff.similarity:.0f} % of their launches or operators correspond"
+    """Describe what shows that steps of other work are the same program."""
+    applied = {row.remedy for row in diff.predictions}
+    if not applied or "cuda_graph" in applied:
+        told = "Both sides run the same kernels, but only {} of their launches or operators"
+        told = f"{told.format(_similarity(diff))} correspond"
+        return [f"{told}, so the steps are compared, not their parts."]
+    told = f"Only {_similarity(diff)} of their launches or operators correspond"
     sides = [_most(diff, number) for number in (0, 1)]
+    if len({(side or "").split(" (")[0] for side in sides}) == 1:
+        sides = []
     most = "; ".join(
         f"the {name} spends most in {what}"
-        for name, what in zip(("base", "new side"), sides, strict=True)
+        for name, what in zip(("base", "new side"), sides, strict=False)
         if what
     )
     return [f"{told}, so the steps are compared, not their parts{f': {most}' if most else ''}."]
@@ -143,9 +190,7 @@ def _most(diff: Findings, number: int) -> str | None:
     time_ns, names = max(rows, key=lambda row: row[0], default=(0.0, ()))
     if not time_ns or not names:
         return None
-    each = tuple(dict.fromkeys(names))
-    more = f" and {len(each) - 1} more" if len(each) > 1 else ""
-    return f"{_names(each[:1])}{more} ({duration(round(time_ns))})"
+    return f"{_names(names)} ({duration(round(time_ns))})"
 
 
 def predicted(prediction: Prediction) -> str:
@@ -178,12 +223,22 @@ def percent(share: float | None) -> str:
 
 def _predicted(diff: Findings) -> list[str]:
     """Compare the predicted and the measured gain of an applied remedy."""
+    at = " at the speed of the base" if diff.change_on_one_machine is not None else ""
     return [
         f"Remedy {row.remedy} was applied: {predicted(row)} predicted, "
-        f"{100 * row.measured:.1f} % from one recording to the other."
+        f"{100 * row.measured:.1f} % from one recording to the other{at}."
         for row in diff.predictions
         if row.is_alone
-    ]
+    ] or _applied_together(diff)
+
+
+def _applied_together(diff: Findings) -> list[str]:
+    """Name several remedies that no longer fit, whose gains cannot be told apart."""
+    if not diff.predictions:
+        return []
+    *names, last = (row.remedy for row in diff.predictions)
+    told = f"Remedies {', '.join(names)} and {last} were applied, or became pointless"
+    return [f"{told}: {100 * diff.predictions[0].measured:.1f} % together."]
 
 
 def cause(change: Change) -> str:
@@ -203,6 +258,9 @@ def _causes(diff: Findings) -> list[str]:
     if not certain and min(diff.base.n_steps, diff.new.n_steps) == 1:
         return ["One step does not show how much steps differ, so no change is named."]
     if not certain:
+        kinds = _by_kind(diff) if abs(diff.change or 0.0) >= diff.gate else None
+        if kinds:
+            return [f"No single change stands out from the noise of the steps: {kinds}."]
         return ["Nothing that ran changed by more than the steps differ themselves."]
     first = cause(certain[0])
     machine = " and the ".join(setup.what for setup in differing(diff.setups))
@@ -211,8 +269,26 @@ def _causes(diff: Findings) -> list[str]:
         return [f"{told}; the largest change of work is {first}."]
     if _explains(certain[0], diff):
         return [f"What changed most: {first}."]
-    told = "No change that stands out from the noise of the steps explains that"
-    return [f"{told}; the largest is {first}."]
+    return [f"No single change explains that: {_by_kind(diff) or f'the largest is {first}'}."]
+
+
+def _by_kind(diff: Findings) -> str | None:
+    """Describe which kinds of work the critical path has more or less of."""
+    change_ns = diff.new.mean_ns - diff.base.mean_ns
+    rows = [
+        row
+        for row in diff.path
+        if row.kind in KINDS
+        and row.change_ns * change_ns > 0
+        and abs(row.change_ns) >= _LEAST_OF_KIND * abs(change_ns)
+    ][:_MOST_KINDS]
+    if not rows:
+        return None
+    more = "more" if change_ns > 0 else "less"
+    parts = [
+        f"{duration(round(abs(row.change_ns)))} {more} of {_OF_KIND[row.kind]}" for row in rows
+    ]
+    return f"the critical path of a step has {' and '.join(parts)}"
 
 
 def _explains(change: Change, diff: Findings) -> bool:
@@ -232,15 +308,23 @@ def _subject(change: Change) -> str:
     if change.kind == "data_loading":
         return "data loading"
     base, new = (_names(names) for names in (change.base_names, change.new_names))
+    if change.kind == "host_gap":
+        where = "in the step itself" if base == _STEP else f"in {base or new}"
+        return f"host time outside operators, {where}"
     word = "copy" if change.kind == "copy" else KINDS[change.kind]
     if change.relation in _BECAME and base and new:
-        return f"the {word} " + _BECAME[change.relation].format(base=base, new=new)
+        number = count(len(change.base_names), word, "copies" if word == "copy" else None)
+        what = f"the {word} {base}" if len(change.base_names) == 1 else f"{number} ({base})"
+        return what + _BECAME[change.relation].format(new=new)
     side = {"added": "the new ", "removed": "the removed "}.get(change.relation, "the ")
     return f"{side}{word} {base or new}"
 
 
 def _names(names: tuple[str | None, ...]) -> str:
-    return " + ".join(dict.fromkeys(short_name(name, _WIDEST) for name in names))
+    """Return the first of some names, which takes longest, and how many more there are."""
+    each = tuple(dict.fromkeys(short_name(name, _WIDEST) for name in names))
+    more = f" and {len(each) - 1} more" if len(each) > 1 else ""
+    return f"{each[0]}{more}" if each else ""
 
 
 def _times(change: Change) -> str:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Side", "one_of", "side_of"]
 
+# Below this share of the step, the range of its time without the profiler does not matter.
+_LEAST_RANGE: Final = 0.05
+
 _EVENT_COLUMNS: Final = (
     "event",
     "kind",
@@ -102,6 +105,28 @@ class Side:
         steps = self.recorded.steps.filter(pl.col("event").is_in(self.steps["event"].implode()))
         lengths = steps["window_end_ns"] - steps["window_start_ns"]
         return float(lengths.sum()) / max(steps.height, 1)
+
+    @property
+    def range_ns(self) -> tuple[float, float] | None:
+        """Return the least and the most that a mean step takes without the profiler.
+
+        None if that is known, or not estimated.
+        """
+        cost = self.trace.removed_cost
+        if cost is None or not self.has_steps:
+            return None
+        step_ns, least_ns, most_ns = cost["step_ns"], cost["least_step_ns"], cost["most_step_ns"]
+        if not step_ns or least_ns is None or most_ns is None:
+            return None
+        if most_ns - least_ns < _LEAST_RANGE * step_ns:
+            return None
+        return self.mean_ns * least_ns / step_ns, self.mean_ns * most_ns / step_ns
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether its steps were timed without the profiler."""
+        cost = self.trace.removed_cost
+        return cost is not None and cost["status"] in {"measured", "given"}
 
     @property
     def median_row(self) -> int:

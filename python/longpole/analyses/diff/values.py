@@ -54,6 +54,9 @@ class DiffSide(Data):
     """The mean step without the profiler's overhead if the trace shows it; else as recorded."""
     recorded_mean_ns: float
     """The mean step as recorded."""
+    range_ns: tuple[float, float] | None
+    """The least and the most that a mean step takes without the profiler, if that is estimated and
+    matters; None for several runs, which show how much estimates differ."""
     median_ns: float
     step_noise: float | None
     """Robust spread of the steps of a run, as a fraction; None for one step."""
@@ -121,6 +124,9 @@ class PathChange(Data):
     base_alone_ns: float
     """On the path of only the step of median length, as in `longpole path`."""
     new_alone_ns: float
+    base_work_ns: float | None
+    """All time of this kind in a step, on the path or not; None for kinds that are no work."""
+    new_work_ns: float | None
 
     @computed
     def change_ns(self) -> float:
@@ -141,7 +147,8 @@ class Prediction(Data):
     """Predicted gain of the applied part of the remedy, as fractions of the step."""
     gain_high: float
     measured: float
-    """Measured reduction of the mean step, as a fraction, including all other changes."""
+    """Measured reduction of the mean step, as a fraction, including all other changes; at the speed
+    of the base if the machine changed."""
     is_alone: bool
     """Whether no other remedy was applied; otherwise the measured gain is that of all together."""
 
@@ -161,7 +168,10 @@ class Findings(Data):
     interval: tuple[float, float] | None
     """Interval that contains the change with 95 % confidence, as fractions."""
     is_related: bool
-    """Whether both sides seem to be the same program."""
+    """Whether enough launches or operators have a counterpart to compare them."""
+    is_one_program: bool
+    """Whether both sides are evidently one program: they are related, run the same kernels, or the
+    new side has what an applied remedy leaves behind."""
     similarity: float
     """Share of launches or of operators with a counterpart, whichever is greater."""
     n_differences: int
@@ -188,6 +198,15 @@ class Findings(Data):
     def is_lost(self) -> bool:
         """Whether the damage of a trace may affect the comparison."""
         return any(it.is_grave for side in (self.base, self.new) for it in side.damage)
+
+    @property
+    def is_open_by_cost(self) -> bool:
+        """Whether the change is certain for the estimated steps, but not for their ranges."""
+        if self.verdict != "inconclusive" or self.interval is None:
+            return False
+        ranges = [side.range_ns or (side.mean_ns,) * 2 for side in (self.base, self.new)]
+        is_overlapping = ranges[0][0] <= ranges[1][1] and ranges[1][0] <= ranges[0][1]
+        return is_overlapping and not self.interval[0] <= 0 <= self.interval[1]
 
 
 def joined(names: tuple[str | None, ...]) -> str:
