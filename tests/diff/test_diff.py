@@ -600,7 +600,7 @@ def test_a_change_within_the_ranges_of_the_estimate_is_no_verdict():
     assert against.outcome == "inconclusive"
 
 
-def test_the_range_of_a_step_without_the_profiler_is_shown(base, capsys, tmp_path):
+def test_the_range_of_a_step_without_the_profiler_is_shown(base):
     found = longpole.diff(base, base)
     low, high = found.base.range_ns
     assert low < found.base.mean_ns < high

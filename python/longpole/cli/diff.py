@@ -286,9 +286,7 @@ def diff_sections(
     headline, *more = _sentences(found)
     drawn = diff_lanes(found, base, new, step_name=step_name)
     return [
-        Section(
-            "verdict", "Verdict", [headline, *_figures(found), *more, *([drawn] if drawn else [])]
-        ),
+        Section("verdict", "Verdict", [headline, *_figures(found), *more, *drawn]),
         Section("changes", "What changed", rest),
         Section("table", "All work by name", _all_work(found), is_folded=True),
     ]
@@ -304,7 +302,7 @@ def _figures(found: Diff) -> list[Part]:
     """Return the figures of both sides and their critical paths as bars on one scale."""
     if found.is_lost:
         return []
-    return [_tiles(found), *(_path_stacks(found) if found.is_related else [])]
+    return [_tiles(found), *(_path_stacks(found) if found.is_one_program else [])]
 
 
 def _tiles(found: Diff) -> Tiles:
@@ -321,7 +319,11 @@ def _tiles(found: Diff) -> Tiles:
             (f"Mean {base.unit}", " → ".join(lengths), steps),
             ("Change", None if found.change is None else percent(found.change), _interval(found)),
             ("Limited by", " → ".join(dict.fromkeys(it[0] for it in limits if it)) or None, ""),
-            ("Launches", counts.get("launches") if found.is_related else None, f"in a {base.unit}"),
+            (
+                "Launches",
+                counts.get("launches") if found.is_one_program else None,
+                f"in a {base.unit}",
+            ),
             (
                 "Memory peak",
                 None

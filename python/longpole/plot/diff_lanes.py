@@ -1,4 +1,4 @@
-"""Two runs as swim lanes on one axis: a step of either side, beginning at the same place."""
+"""Two runs as swim lanes: a step of each side, one picture below the other."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from longpole.errors import WindowError
 from longpole.plot.lanes import add_lanes, left_out
 from longpole.plot.layout import Layout, longest, path_spans
 from longpole.windows import choose_window
+from longpole.wording import duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,35 +23,62 @@ if TYPE_CHECKING:
 __all__ = ["diff_lanes"]
 
 _MOST_EVENTS: Final = 2_000
-_MOST_ROWS: Final = 8
+_MOST_ROWS: Final = 16
+
+# If one step is longer than the other by more, each has its own axis.
+_MOST_SHARED: Final = 4
 
 
 def diff_lanes(
     found: Diff, base: Sequence[Trace], new: Sequence[Trace], *, step_name: str | None = None
-) -> Lanes | None:
-    """Lay out the step of each side that its verdict is about; None if a side has none."""
-    old, now = _drawn(found.base, base, step_name), _drawn(found.new, new, step_name)
-    if old is None or now is None:
-        return None
-    drawn = (("base", *old), ("new", *now))
-    layout = Layout()
-    n_left_out = 0
-    for name, trace, window in drawn:
-        segments = _segments(trace, window, step_name)
-        kept = longest(segments, _MOST_EVENTS)
-        layout.add(f"{name}: critical path", path_spans(kept, window))
-        n_left_out += segments.height - kept.height
-    for name, trace, window in drawn:
-        n_left_out += add_lanes(
-            layout, trace, window, most=_MOST_EVENTS, most_rows=_MOST_ROWS, before=f"{name}: "
+) -> list[Lanes]:
+    """Lay out the step of each side that its verdict is about, one picture for each side.
+
+    Both have the same axis, unless that would make one of them too small to see. Empty if a side
+    has no such step.
+    """
+    sides = {"base": (found.base, base), "new": (found.new, new)}
+    drawn = {name: _drawn(side, traces, step_name) for name, (side, traces) in sides.items()}
+    lengths_ns = [pair[1].duration_ns for pair in drawn.values() if pair is not None]
+    if len(lengths_ns) < len(sides):
+        return []
+    is_shared = max(lengths_ns) <= _MOST_SHARED * min(lengths_ns)
+    return [
+        _lanes(
+            name,
+            *pair,
+            step_name=step_name,
+            axis_ns=max(lengths_ns) if is_shared else pair[1].duration_ns,
+            note=_words_of(sides[name][0], is_shared=is_shared),
         )
-    sides = " and ".join(f"{window.name} of {name}" for name, _, window in drawn)
-    without = ", without the profiler" if any(map(_is_corrected, (found.base, found.new))) else ""
+        for name, pair in drawn.items()
+        if pair is not None
+    ]
+
+
+def _lanes(
+    name: str, trace: Trace, window: Window, *, step_name: str | None, axis_ns: int, note: str
+) -> Lanes:
+    """Lay out one side: its critical path, then its streams and threads."""
+    layout = Layout()
+    segments = _segments(trace, window, step_name)
+    kept = longest(segments, _MOST_EVENTS)
+    layout.add("critical path", path_spans(kept, window))
+    n_left_out = segments.height - kept.height
+    n_left_out += add_lanes(layout, trace, window, most=_MOST_EVENTS, most_rows=_MOST_ROWS)
+    title = "Base" if name == "base" else "New side"
     return layout.lanes(
-        f"What ran in {sides}, on one axis{without}.",
-        max(window.duration_ns for _, _, window in drawn),
-        paths=[(f"{name}: ", window.duration_ns) for name, _, window in drawn],
+        f"{title}: what ran in {window.name}, {duration(window.duration_ns)}{note}.",
+        axis_ns,
+        paths=[("", window.duration_ns)],
         notes=left_out(n_left_out),
+    )
+
+
+def _words_of(side: DiffSide, *, is_shared: bool) -> str:
+    without = " without the profiler" if _is_corrected(side) else ""
+    return (
+        f"{without}, on {'the same axis as the other side' if is_shared else 'an axis of its own'}"
     )
 
 

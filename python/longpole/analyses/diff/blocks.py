@@ -38,18 +38,15 @@ _OF_SHIFT: Final = 0.2
 # If this share of a step is on other kinds, the path of one step counts as different.
 _OTHER_PATH: Final = 0.1
 
-_BECAME: Final = {
-    "renamed": "replaced",
-    "reshaped": "reshaped",
-    "fused": "fused",
-    "split": "split",
-    "replaced": "replaced",
-    "added": "added",
-    "removed": "removed",
-}
+_BECAME: Final = {"reshaped": "reshaped", "added": "added", "removed": "removed"}
 _LESS: Final = {"added": "more", "removed": "fewer"}
 """What added and removed work is called if both sides have other work of the same name."""
-_REPLACED: Final = frozenset({"renamed", "fused", "split", "replaced"})
+_REPLACED: Final = {
+    "renamed": "replaced by",
+    "replaced": "replaced by",
+    "fused": "fused into",
+    "split": "split into",
+}
 _WORDS: Final = {
     "kernel": ("kernel", "kernels"),
     "copy": ("copy", "copies"),
@@ -161,7 +158,7 @@ def _changes(changes: list[Change], kept: set[tuple[str, str | None]]) -> Table:
         )
         if is_replaced:
             number = f" {len(it.new_names)}" if len(it.new_names) > 1 else ""
-            rows.append([f"  by{number}", new, *[""] * 5])
+            rows.append([f"{_REPLACED[it.relation]}{number}", new, *[""] * 5])
     return without_empty_columns(Table(columns, rows))
 
 
