@@ -338,7 +338,7 @@ def _tiles(found: Diff) -> Tiles:
 def _interval(found: Diff) -> str:
     from longpole.analyses.diff.sentences import percent
 
-    if found.change_on_one_machine is not None:
+    if found.machine_matters:
         return f"{percent(found.change_on_one_machine)} at the speed of the base"
     if found.interval is None:
         return ""

@@ -64,9 +64,7 @@ _MOST_EFFECTS: Final = 8
 # What these remedies are against makes operators slower that did not change.
 _SLOW_ALL_OPERATORS: Final = frozenset({"interpreter_lock", "host_threads"})
 
-_UNRELATED: Final = (
-    "Steps of two different programs are not compared: no verdict, whatever the gate."
-)
+_UNRELATED: Final = "Steps of two different programs are not comparable, so no gate applies."
 _DAMAGED: Final = "A trace is damaged: lost records cannot be distinguished from changes."
 
 
@@ -221,6 +219,7 @@ def diff_steps(
         predictions=(),
         counts=counts_of(base, new),
         path=path_changes(base, new),
+        is_one_recording=True,
     )
     return _answer((base, new), work, judgement, gate, sides, evidence=evidence)
 
@@ -296,6 +295,7 @@ class _Evidence:
     counts: tuple[Counts, ...]
     path: tuple[PathChange, ...] = ()
     machine: Machine | None = None
+    is_one_recording: bool = False
 
     @property
     def device_change_ns(self) -> float:
@@ -399,6 +399,8 @@ def _answer(
     evidence: _Evidence,
 ) -> Diff:
     base, new = (_facts(side, runs) for side, runs in zip(pair, sides, strict=True))
+    if evidence.is_one_recording:
+        base, new = (replace(side, range_ns=None) for side in (base, new))
     is_lost = any(it.is_grave for it in (*base.damage, *new.damage))
     change = new.mean_ns / base.mean_ns - 1 if base.mean_ns else None
     setups = setups_of(*(side.traces for side in sides))

@@ -126,8 +126,9 @@ def judge_machine(
     slower = "slower" if ratio > 1 else "faster"
     times = max(ratio, 1 / ratio)
     told = (
-        f"The machine or its load changed: operators that both sides call alike ran {times:.2f} "
-        f"times {slower} in the new recording. That is taken out of the interval."
+        f"Operators that both sides call alike ran {times:.2f} times {slower} in the new "
+        "recording: the machine, its load, or another thread of the program changed. That is taken "
+        "out of the interval."
     )
     reasons = (told, *found.reasons)
     if found.interval is None:

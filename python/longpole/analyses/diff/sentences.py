@@ -143,14 +143,16 @@ def _why_open(diff: Findings) -> str:
 def _without_profiler(diff: Findings) -> str:
     """Note that times exclude the profiler, if that changes them."""
     sides = (diff.base, diff.new)
-    matters = any(side.mean_ns < (1 - _LEAST_COST) * side.recorded_mean_ns for side in sides)
+    matters = any(
+        side.range_ns or side.mean_ns < (1 - _LEAST_COST) * side.recorded_mean_ns for side in sides
+    )
     return " without the profiler" if matters else ""
 
 
 def _on_one_machine(diff: Findings) -> str:
     """Describe the change apart from that of the machine, if the machine changed."""
-    machine, change_ = diff.machine, diff.change_on_one_machine
-    if machine is None or change_ is None:
+    machine = diff.machine
+    if machine is None or not diff.machine_matters:
         return ""
     times = max(machine.ratio, 1 / machine.ratio)
     slower = "slower" if machine.ratio > 1 else "faster"
@@ -223,7 +225,7 @@ def percent(share: float | None) -> str:
 
 def _predicted(diff: Findings) -> list[str]:
     """Compare the predicted and the measured gain of an applied remedy."""
-    at = " at the speed of the base" if diff.change_on_one_machine is not None else ""
+    at = " at the speed of the base" if diff.machine_matters else ""
     return [
         f"Remedy {row.remedy} was applied: {predicted(row)} predicted, "
         f"{100 * row.measured:.1f} % from one recording to the other{at}."
@@ -237,7 +239,7 @@ def _applied_together(diff: Findings) -> list[str]:
     if not diff.predictions:
         return []
     *names, last = (row.remedy for row in diff.predictions)
-    told = f"Remedies {', '.join(names)} and {last} were applied, or became pointless"
+    told = f"Remedies {', '.join(names)} and {last} no longer apply"
     return [f"{told}: {100 * diff.predictions[0].measured:.1f} % together."]
 
 

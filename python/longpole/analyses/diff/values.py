@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from longpole.analyses.diff.machine import Machine
 from longpole.analyses.diff.matching import Relation
@@ -22,6 +22,9 @@ __all__ = [
     "Prediction",
     "joined",
 ]
+
+# If the machine's effect is a smaller share of the step, it is not mentioned.
+_MATTERS: Final = 0.005
 
 Outcome = Literal["regression", "improvement", "neutral", "inconclusive"]
 
@@ -56,7 +59,8 @@ class DiffSide(Data):
     """The mean step as recorded."""
     range_ns: tuple[float, float] | None
     """The least and the most that a mean step takes without the profiler, if that is estimated and
-    matters; None for several runs, which show how much estimates differ."""
+    matters; None for several runs, which show how much estimates differ, and for steps of one
+    run."""
     median_ns: float
     step_noise: float | None
     """Robust spread of the steps of a run, as a fraction; None for one step."""
@@ -198,6 +202,13 @@ class Findings(Data):
     def is_lost(self) -> bool:
         """Whether the damage of a trace may affect the comparison."""
         return any(it.is_grave for side in (self.base, self.new) for it in side.damage)
+
+    @property
+    def machine_matters(self) -> bool:
+        """Whether the change is another one without the machine's effect."""
+        if self.change is None or self.change_on_one_machine is None:
+            return False
+        return abs(self.change - self.change_on_one_machine) >= _MATTERS
 
     @property
     def is_open_by_cost(self) -> bool:
