@@ -100,6 +100,7 @@ def test_few_modules_know_the_core():
     }
     assert knowing == {
         "analyses/diff/matching.py",
+        "analyses/diff/rewrites.py",
         "ascend/rows.py",
         "bench/extraction.py",
         "bench/reference.py",

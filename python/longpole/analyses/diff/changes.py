@@ -313,7 +313,7 @@ def _alone(name: str | None) -> Told:
 def _told(match: Match, names: list[list[str | None]]) -> Told:
     """Describe a match by the names of its work, each once and in the order of their letters.
 
-    Work that kept its names is the same, wherever it went and however often it now runs.
+    Work that kept its names is the same, at any place and any number of times.
     """
     base, new = (
         tuple(sorted({names[number][it] for it in places}, key=str))

@@ -309,7 +309,7 @@ class _Evidence:
 
 
 def _evidence(pair: tuple[Side, Side], work: Work, sides: list[_Runs]) -> _Evidence:
-    """Compare the launches, the kernels, and what applied remedies leave behind."""
+    """Compare the launches, the kernels, and the signatures of applied remedies."""
     if any(it.is_grave for side in sides for it in side.damage):
         return _Evidence(is_one_program=True, predictions=(), counts=())
     base, new = pair

@@ -71,9 +71,9 @@ def predictions(
     counts
         What the mean steps of both sides contain.
     contents
-        The kernels of both sides, in which a remedy leaves traces.
+        The kernels of both sides, which show the signature of a remedy.
     is_rewritten
-        Whether little work corresponds, so that only such traces, and a gain that is not less than
+        Whether little work corresponds, so that only a signature, and a gain that is not less than
         predicted, show that a remedy was applied.
     """
     if measured is None or "inconclusive" in {base.status, new.status}:
@@ -92,7 +92,7 @@ def predictions(
         for row in first.values()
         if left.get(row.remedy, 0) <= _APPLIED * row.gain_ns
         and not (row.remedy in replacing and has_launches)
-        and _left_traces(row, contents, measured, is_rewritten=is_rewritten)
+        and _has_signature(row, contents, measured, is_rewritten=is_rewritten)
     ]
     certain = [(row, left_ns) for row, left_ns in applied if row.effort != "kernel"]
     applied = certain or applied
@@ -107,14 +107,14 @@ def predictions(
     )
 
 
-def _left_traces(
+def _has_signature(
     remedy: Remedy,
     contents: tuple[Contents, Contents] | None,
     measured: float,
     *,
     is_rewritten: bool,
 ) -> bool:
-    """Whether the new side has what the remedy leaves behind, if it leaves anything."""
+    """Whether the new side has the signature of the remedy, if there is one."""
     found = None if contents is None else has_signature(remedy.remedy, *contents)
     if is_rewritten:
         return found is True and measured >= _OF_LOW * remedy.gain_low

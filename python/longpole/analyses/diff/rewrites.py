@@ -1,11 +1,11 @@
-"""Evidence that a remedy was applied: the kernels or launches that it leaves behind.
+"""The signature of a remedy: kernels or launches that show that it was applied.
 
-A remedy may replace so much of a step that little of it corresponds: an attention kernel replaces
+A remedy may replace most of a step: an attention kernel replaces
 five others, and a CUDA graph launches kernels without their operators. Both sides still count as
-one program if the new side has what the remedy leaves behind, and nearly all other kernels are
-those of the base.
+one program if the new side has the signature of the remedy, and most other kernels are those of
+the base.
 
-Limits: most remedies leave nothing behind that shows. They need work that corresponds.
+Limits: most remedies have no signature. They need work that corresponds.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _TRITON: Final = frozenset({"triton"})
 _PRODUCTS: Final = frozenset({"gemm", "convolution", "attention"})
 _POINTWISE: Final = frozenset({"elementwise", "reduce", "copy and fill", "norm", "softmax"})
 
-# Kernels of a smaller share of a step are no evidence.
+# Kernels of a smaller share of a step do not count as evidence.
 _FEW: Final = 0.1
 
 _NUMBER, _TIME = 0, 1
@@ -115,7 +115,7 @@ def contents_of(side: Side) -> Contents:
 
 
 def has_signature(remedy: str, base: Contents, new: Contents) -> bool | None:
-    """Whether the new side has what a remedy leaves behind; None if it leaves nothing."""
+    """Whether the new side has the signature of a remedy; None if the remedy has none."""
     found = _SIGNATURES.get(remedy)
     return None if found is None else found(base, new)
 

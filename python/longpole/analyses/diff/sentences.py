@@ -235,7 +235,7 @@ def _predicted(diff: Findings) -> list[str]:
 
 
 def _applied_together(diff: Findings) -> list[str]:
-    """Name several remedies that no longer fit, whose gains cannot be told apart."""
+    """Return the remedies that no longer fit, whose gains cannot be separated."""
     if not diff.predictions:
         return []
     *names, last = (row.remedy for row in diff.predictions)

@@ -129,7 +129,7 @@ class PathChange(Data):
     """On the path of only the step of median length, as in `longpole path`."""
     new_alone_ns: float
     base_work_ns: float | None
-    """All time of this kind in a step, on the path or not; None for kinds that are no work."""
+    """All time of this kind in a step, on the path or not; None for waits and latencies."""
     new_work_ns: float | None
 
     @computed
@@ -175,7 +175,7 @@ class Findings(Data):
     """Whether enough launches or operators have a counterpart to compare them."""
     is_one_program: bool
     """Whether both sides are evidently one program: they are related, run the same kernels, or the
-    new side has what an applied remedy leaves behind."""
+    new side has the signature of an applied remedy."""
     similarity: float
     """Share of launches or of operators with a counterpart, whichever is greater."""
     n_differences: int
