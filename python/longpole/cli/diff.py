@@ -342,7 +342,7 @@ def _interval(found: Diff) -> str:
         return f"{percent(found.change_on_one_machine)} at the speed of the base"
     if found.interval is None:
         return ""
-    low, high = found.interval
+    low, high = found.change_range or found.interval
     return f"between {percent(low)} and {percent(high)}"
 
 

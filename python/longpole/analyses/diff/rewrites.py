@@ -1,9 +1,8 @@
 """The signature of a remedy: kernels or launches that show that it was applied.
 
-A remedy may replace most of a step: an attention kernel replaces
-five others, and a CUDA graph launches kernels without their operators. Both sides still count as
-one program if the new side has the signature of the remedy, and most other kernels are those of
-the base.
+A remedy may replace most of a step: an attention kernel replaces five others, and a CUDA graph
+launches kernels without their operators. Both sides still count as one program if the new side has
+the signature of the remedy, and most other kernels are those of the base.
 
 Limits: most remedies have no signature. They need work that corresponds.
 """

@@ -203,6 +203,17 @@ class Findings(Data):
         """Whether the damage of a trace may affect the comparison."""
         return any(it.is_grave for side in (self.base, self.new) for it in side.damage)
 
+    @computed
+    def change_range(self) -> tuple[float, float] | None:
+        """Range of the change that the estimated cost of recording leaves; None if known."""
+        sides = (self.base, self.new)
+        if not any(side.range_ns for side in sides):
+            return None
+        base, new = (side.range_ns or (side.mean_ns, side.mean_ns) for side in sides)
+        low, high = new[0] / max(base[1], 1.0) - 1, new[1] / max(base[0], 1.0) - 1
+        known = self.interval or (low, high)
+        return min(low, known[0]), max(high, known[1])
+
     @property
     def machine_matters(self) -> bool:
         """Whether the change is another one without the machine's effect."""
