@@ -89,3 +89,22 @@ def test_work_that_only_became_less_is_not_called_removed():
     table = str(longpole.diff(base, new).blocks()[2])
     assert "kernel, fewer" in table
     assert "kernel, removed" in table
+
+
+def test_a_copy_of_the_same_direction_replaces_one_with_other_memory():
+    def copying(operator, memory):
+        builder = TraceBuilder()
+        for number in range(6):
+            begin = 10_000 * number
+            builder.step(number, (begin, begin + 10_000))
+            builder.operator(operator, (begin + 5, begin + 900))
+            name = f"Memcpy DtoH (Device -> {memory})"
+            builder.launch(
+                name, call=(begin + 10, begin + 20), work=(begin + 20, begin + 800), by="cudaMemcpy"
+            )
+        return builder.read()
+
+    found = longpole.diff(copying("aten::to", "Pageable"), copying("aten::copy_", "Pinned"))
+    [change] = [row for row in found.changes if row.kind == "copy"]
+    assert change.relation == "replaced"
+    assert found.is_one_program is False  # nothing else corresponds

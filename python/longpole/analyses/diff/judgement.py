@@ -139,7 +139,10 @@ def judge_machine(
     if change <= -gate and high < 0:
         return Judgement("improvement", interval, reasons, change)
     if -gate <= low and high <= gate:
-        return Judgement("neutral", interval, reasons, change)
+        if found.outcome == "neutral":
+            return Judgement("neutral", interval, reasons, change)
+        why = "The machine may have made the whole change."
+        return Judgement("inconclusive", interval, (why, *reasons), change)
     why = "What is left of the change is within what the machine may have done."
     return Judgement("inconclusive", interval, (why, *reasons), change)
 

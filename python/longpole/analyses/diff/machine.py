@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from longpole.analyses.diff.sides import Side
     from longpole.critical_path.changes import Change, WorkKind
 
-__all__ = ["Machine", "machine_of", "means_on_one_machine_ns"]
+__all__ = ["HOST_KINDS", "Machine", "machine_of", "means_on_one_machine_ns"]
 
 # Within this distance from 1, the machine counts as unchanged.
 _ALIKE: Final = 0.10
@@ -27,7 +27,7 @@ _ALIKE: Final = 0.10
 _FEWEST: Final = 8
 
 # Kinds of work that a faster processor speeds up.
-_HOST_KINDS: Final[tuple[WorkKind, ...]] = ("operator", "runtime", "host_gap", "data_loading")
+HOST_KINDS: Final[tuple[WorkKind, ...]] = ("operator", "runtime", "host_gap", "data_loading")
 
 _NUMBERS: Final = r"\d+"
 
@@ -117,6 +117,6 @@ def means_on_one_machine_ns(side: Side, machine: Machine) -> tuple[float, float,
 
 def _mean_ns(side: Side, ratio: float) -> float:
     """Return the mean step with host times divided by a ratio."""
-    changes: list[Change] = [Scale(by=round(1 / ratio, 9), kind=kind) for kind in _HOST_KINDS]
+    changes: list[Change] = [Scale(by=round(1 / ratio, 9), kind=kind) for kind in HOST_KINDS]
     path = side.account_path
     return max(0.0, side.mean_ns - path.what_if(changes).gain_ns / side.n_account)

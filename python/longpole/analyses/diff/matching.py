@@ -145,7 +145,15 @@ def _is_evident(side: Sequence, several: list[int], other: Sequence, fewer: list
     if not fewer or len(several) < len(fewer):
         return False
     names = _names(side, several)
+    directions = _directions(names)
+    if None not in directions and directions == _directions(_names(other, fewer)):
+        return True
     return any(is_fused(names, other.name(place)) for place in fewer)
+
+
+def _directions(names: list[str]) -> list[str | None]:
+    """Return the direction of each memcpy, without the kinds of memory; None for other work."""
+    return [name.split(" (")[0] if name.startswith("Memcpy ") else None for name in names]
 
 
 def _by_operator(side: Sequence, places: list[int]) -> dict[str | None, list[int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.analyses.diff.judgement import FEWEST
+from longpole.analyses.diff.machine import HOST_KINDS
 from longpole.analyses.diff.setups import described, differing
 from longpole.wording import change, count, duration, duration_range, short_name
 
@@ -49,6 +50,8 @@ _OF_KIND: Final = {
     "host_gap": "host time outside operators",
     "data_loading": "data loading",
 }
+# Host work within this factor of the quartiles of unchanged operators changed like the machine.
+_LIKE_MACHINE: Final = 1.1
 _STEP: Final = "ProfilerStep#N"
 
 _BECAME: Final = {
@@ -83,7 +86,7 @@ def _damage(diff: Findings) -> list[str]:
 
 def _compared(diff: Findings) -> str:
     base, new = diff.base, diff.new
-    verdict = " ".join(filter(None, [diff.verdict.capitalize(), described(diff.setups)]))
+    verdict = " ".join(filter(None, [_outcome(diff), described(diff.setups)]))
     unit = "step" if base.unit == new.unit == "step" else "window"
     if diff.n_differences == 0 and diff.change == 0:
         length = duration(round(base.mean_ns))
@@ -102,6 +105,16 @@ def _compared(diff: Findings) -> str:
     if not diff.is_related:
         return " ".join([told, *_other_work(diff), *_predicted(diff)])
     return " ".join([told, *_causes(diff), *_predicted(diff)])
+
+
+def _outcome(diff: Findings) -> str:
+    """Return the verdict, with its condition if the recorded step changed the other way."""
+    outcome = diff.verdict.capitalize()
+    if diff.change is None or diff.change_on_one_machine is None:
+        return outcome
+    is_opposite = diff.change * diff.change_on_one_machine < 0
+    is_judged = diff.verdict in {"improvement", "regression"}
+    return f"{outcome} at the speed of the base" if is_opposite and is_judged else outcome
 
 
 def _seem(diff: Findings) -> str:
@@ -260,18 +273,36 @@ def _causes(diff: Findings) -> list[str]:
     if not certain and min(diff.base.n_steps, diff.new.n_steps) == 1:
         return ["One step does not show how much steps differ, so no change is named."]
     if not certain:
-        kinds = _by_kind(diff) if abs(diff.change or 0.0) >= diff.gate else None
-        if kinds:
-            return [f"No single change stands out from the noise of the steps: {kinds}."]
-        return ["Nothing that ran changed by more than the steps differ themselves."]
-    first = cause(certain[0])
+        return [_nothing_certain(diff)]
+    others = [change for change in certain if not _is_by_machine(change, diff)]
+    if not others:
+        return ["No work changed by more than the machine may have changed it."]
+    first = cause(others[0])
     machine = " and the ".join(setup.what for setup in differing(diff.setups))
     if machine:
         told = f"What the {machine} did to the step cannot be told from what the program did"
         return [f"{told}; the largest change of work is {first}."]
-    if _explains(certain[0], diff):
+    if _explains(others[0], diff):
         return [f"What changed most: {first}."]
     return [f"No single change explains that: {_by_kind(diff) or f'the largest is {first}'}."]
+
+
+def _nothing_certain(diff: Findings) -> str:
+    kinds = _by_kind(diff) if abs(diff.change or 0.0) >= diff.gate else None
+    if kinds:
+        return f"No single change stands out from the noise of the steps: {kinds}."
+    return "Nothing that ran changed by more than the steps differ themselves."
+
+
+def _is_by_machine(change: Change, diff: Findings) -> bool:
+    """Whether host work became as much slower or faster as operators that did not change."""
+    machine = diff.machine
+    if machine is None or not diff.machine_matters or change.kind not in HOST_KINDS:
+        return False
+    if not change.base_ns or change.base_names != change.new_names:
+        return False
+    ratio = change.new_ns / change.base_ns
+    return machine.low / _LIKE_MACHINE <= ratio <= machine.high * _LIKE_MACHINE
 
 
 def _by_kind(diff: Findings) -> str | None:
