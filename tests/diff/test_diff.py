@@ -13,7 +13,7 @@ import longpole
 from longpole.analyses.diff.judgement import (
     Judgement,
     is_beyond_noise,
-    judge_ranges,
+    judge_cost,
     judge_runs,
     judge_step,
     judge_steps,
@@ -586,17 +586,18 @@ def test_a_trace_without_launches_is_the_same_program_as_itself():
     assert "different programs" not in found.sentence
 
 
-def test_a_change_within_the_ranges_of_the_estimate_is_no_verdict():
+def test_a_change_that_the_cost_of_recording_may_have_made_is_no_verdict():
     faster = Judgement("improvement", (-0.4, -0.2), ("told",))
-    apart = judge_ranges(faster, (19.0, 38.0), (9.0, 18.0), known=0.0, gate=0.03)
-    assert apart == faster
-    within = judge_ranges(faster, (19.0, 38.0), (12.0, 28.0), known=-0.01, gate=0.03)
-    assert within.outcome == "inconclusive"
-    assert "--step-time" in within.reasons[0]
+    assert judge_cost(faster, None, known=0.0, gate=0.03) == faster
+    assert judge_cost(faster, (-0.5, -0.1), known=0.0, gate=0.03) == faster
+    for changes in [(-0.5, -0.02), (-0.5, 0.3), (0.1, 0.3)]:
+        within = judge_cost(faster, changes, known=-0.01, gate=0.03)
+        assert within.outcome == "inconclusive"
+        assert "--step-time" in within.reasons[0]
     # Recording does not make GPU work longer.
-    by_gpu = judge_ranges(faster, (19.0, 38.0), (12.0, 28.0), known=-0.2, gate=0.03)
+    by_gpu = judge_cost(faster, (-0.5, 0.3), known=-0.2, gate=0.03)
     assert (by_gpu.outcome, by_gpu.reasons[1]) == ("improvement", "told")
-    against = judge_ranges(faster, (19.0, 38.0), (12.0, 28.0), known=0.2, gate=0.03)
+    against = judge_cost(faster, (-0.5, 0.3), known=0.2, gate=0.03)
     assert against.outcome == "inconclusive"
 
 

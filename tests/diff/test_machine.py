@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import longpole
@@ -13,6 +15,8 @@ from real_traces import SHARED
 _STREAM = Stream(0, 7)
 _NAMES = ("mul", "add", "sub", "div", "exp", "log", "abs", "neg", "sin", "cos")
 PROGRAMS = SHARED / "gpu" / "programs"
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+PAIRS = ["attention", "launches", "transposes", "loader", "decode", "hostwork", "optimizer"]
 
 
 def _host_limited(n_operators):
@@ -66,7 +70,7 @@ def test_one_recording_of_each_side_has_no_confidence(recorded, capsys):
 
 
 @pytest.mark.skipif(not PROGRAMS.is_dir(), reason="the recordings of ../shared are not here")
-@pytest.mark.parametrize("name", ["attention", "launches", "transposes", "loader", "decode"])
+@pytest.mark.parametrize("name", PAIRS)
 def test_recorded_pairs_of_which_the_truth_is_known_improve(name):
     sides = [
         longpole.read_trace(PROGRAMS / f"{name}.{side}.json.gz") for side in ("before", "after")
@@ -75,3 +79,18 @@ def test_recorded_pairs_of_which_the_truth_is_known_improve(name):
     assert found.verdict == "improvement"
     alone = [row for row in found.predictions if row.is_alone]
     assert not any(row.measured > row.gain_high + 0.05 for row in alone)
+
+
+def test_sides_that_were_recorded_alike_are_compared_at_the_same_cost():
+    found = longpole.diff(*(RECORDINGS / f"masks.{side}.json.gz" for side in ("before", "after")))
+    sides = (found.base.range_ns, found.new.range_ns)
+    least, most = (new / base - 1 for base, new in zip(*sides, strict=True))
+    assert found.change_range == pytest.approx((min(least, most), max(least, most)))
+    assert found.verdict == "improvement"
+
+
+@pytest.mark.skipif(not PROGRAMS.is_dir(), reason="the recordings of ../shared are not here")
+def test_sides_that_were_recorded_differently_may_have_cost_differently():
+    found = longpole.diff(*(PROGRAMS / f"masks.{name}.json.gz" for name in ("stack", "before")))
+    (base_low, base_high), (new_low, new_high) = found.base.range_ns, found.new.range_ns
+    assert found.change_range == pytest.approx((new_low / base_high - 1, new_high / base_low - 1))

@@ -349,7 +349,7 @@ def _notes(diff: Findings, shown: list[Change]) -> Iterator[str]:
         yield f"{_of(diff)} between {limits}, the gate is {share(diff.gate)}."
     if diff.change_range is not None and diff.n_differences:
         limits = " and ".join(map(percent, diff.change_range))
-        yield f"What recording cost is estimated, and may put the change between {limits}."
+        yield f"What recording cost is estimated, and leaves the change between {limits}."
     if diff.is_related:
         yield from _not_shown(diff, len(shown))
     if shown:

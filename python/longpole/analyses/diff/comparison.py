@@ -13,8 +13,8 @@ from longpole.analyses.diff.changes import work_of
 from longpole.analyses.diff.counts import counts_of, peak_memory_bytes, shapes_of
 from longpole.analyses.diff.judgement import (
     Judgement,
+    judge_cost,
     judge_machine,
-    judge_ranges,
     judge_runs,
     judge_step,
     judge_steps,
@@ -370,10 +370,35 @@ def _judged(sides: list[_Runs], work: Work, gate: float, evidence: _Evidence) ->
         machine = evidence.machine
         if machine is not None and machine.differs:
             found = _on_one_machine(found, (base, new), machine, gate)
-        ranges = [side.range_ns or (side.means_ns[0],) * 2 for side in sides]
         known = evidence.device_change_ns / max(base.means_ns[0], 1.0)
-        return judge_ranges(found, ranges[0], ranges[1], known=known, gate=gate)
+        return judge_cost(found, _cost_changes(sides, work), known=known, gate=gate)
     return judge_runs(means[0], means[1], gate, change=change)
+
+
+def _cost_changes(sides: list[_Runs], work: Work) -> tuple[float, float] | None:
+    """Return the range of the change that the estimated cost of recording leaves, if any.
+
+    Sides that were recorded alike are compared at the same cost: the least, and the most. If they
+    do the same work, only the host can differ, and the cost of one side may be another one.
+    """
+    if not (_are_single(sides) and any(side.range_ns for side in sides)):
+        return None
+    base, new = (side.range_ns or (side.means_ns[0],) * 2 for side in sides)
+    if not _are_recorded_alike(sides) or _rests_on_host(work):
+        base = base[1], base[0]
+    ends = [after / max(before, 1.0) - 1 for before, after in zip(base, new, strict=True)]
+    return min(ends), max(ends)
+
+
+def _are_recorded_alike(sides: list[_Runs]) -> bool:
+    """Whether one version of a profiler recorded both sides on one machine, with the same options.
+
+    Recording Python functions is the option that costs most.
+    """
+    traces = [trace for side in sides for trace in side.traces]
+    has_python = {(trace.events["kind"] == "python").any() for trace in traces}
+    setups = setups_of(*(side.traces for side in sides))
+    return len(has_python) == 1 and not any(setup.differs for setup in setups)
 
 
 def _on_one_machine(
@@ -426,6 +451,7 @@ def _answer(
         machine=evidence.machine,
         change_on_one_machine=judgement.change,
         rests_on_host=_are_single(sides) and _rests_on_host(work),
+        change_range=None if evidence.is_one_recording else _cost_changes(sides, work),
     )
     return replace(found, sentence=sentence(found))
 

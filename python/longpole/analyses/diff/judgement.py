@@ -17,7 +17,7 @@ from statistics import NormalDist, median
 from typing import TYPE_CHECKING, Final
 
 from longpole.statistics.ranks import median_limits, robust_spread, shift_limits
-from longpole.wording import change, count, duration_range
+from longpole.wording import change, count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -147,13 +147,8 @@ def judge_machine(
     return Judgement("inconclusive", interval, (why, *reasons), change)
 
 
-def judge_ranges(
-    found: Judgement,
-    base: tuple[float, float],
-    new: tuple[float, float],
-    *,
-    known: float,
-    gate: float,
+def judge_cost(
+    found: Judgement, changes: tuple[float, float] | None, *, known: float, gate: float
 ) -> Judgement:
     """Withdraw a change that the unknown cost of recording may have made.
 
@@ -161,31 +156,33 @@ def judge_ranges(
     ----------
     found
         The judgement of the estimated steps.
-    base, new
-        The least and the most that a mean step takes without the profiler; twice the same if that
-        is known.
+    changes
+        The smallest and the greatest change that the cost leaves; None if the steps are known.
     known
         The part of the change that GPU work makes, whose times recording does not change.
     gate
         The smallest change that matters.
     """
-    if found.outcome not in {"regression", "improvement"}:
+    if changes is None or found.outcome not in {"regression", "improvement"}:
         return found
-    if base[0] > new[1] or base[1] < new[0]:
+    if all(_agrees(each, found, gate) for each in changes):
         return found
-    ranges = " and ".join(duration_range(round(low), round(high)) for low, high in (base, new))
-    if abs(known) >= gate and (known > 0) == (found.outcome == "regression"):
+    if _agrees(known, found, gate):
         told = (
-            "What recording cost is estimated, and the ranges of both steps overlap. The verdict "
-            f"holds because GPU work changed, which recording does not slow down: {change(known)} "
-            "of the step."
+            "The verdict holds whatever recording cost, because GPU work changed, which recording "
+            f"does not slow down: {change(known)} of the step."
         )
         return replace(found, reasons=(told, *found.reasons))
     why = (
-        f"What recording cost is estimated, and the ranges of both steps overlap: {ranges}. "
-        "Time a step of each side without the profiler, and give both times with --step-time."
+        "The change depends on what recording cost, which is estimated. Time a step of each side "
+        "without the profiler, and give both times with --step-time."
     )
     return Judgement("inconclusive", found.interval, (why, *found.reasons), found.change)
+
+
+def _agrees(part: float, found: Judgement, gate: float) -> bool:
+    """Whether a change is beyond the gate in the direction of a judgement."""
+    return abs(part) >= gate and (part > 0) == (found.outcome == "regression")
 
 
 def judge_step(others: Sequence[float], length_ns: float, gate: float) -> Judgement:

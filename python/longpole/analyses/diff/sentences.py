@@ -144,7 +144,7 @@ def _similarity(diff: Findings) -> str:
 def _why_open(diff: Findings) -> str:
     """Return what a verdict lacks: certain times, or enough runs or steps of each side."""
     if diff.is_open_by_cost:
-        return " (the estimated ranges overlap)"
+        return " (the change depends on what recording cost)"
     sides = (diff.base, diff.new)
     are_runs = any(side.n_runs > 1 for side in sides)
     fewest = min(side.n_runs if are_runs else side.n_steps for side in sides)

@@ -197,22 +197,13 @@ class Findings(Data):
     """Change of the mean step without the machine's effect, if the machine changed."""
     rests_on_host: bool
     """Whether two single runs do the same work equally often, and only host times differ."""
+    change_range: tuple[float, float] | None
+    """Range of the change that the estimated cost of recording leaves; null if it is known."""
 
     @property
     def is_lost(self) -> bool:
         """Whether the damage of a trace may affect the comparison."""
         return any(it.is_grave for side in (self.base, self.new) for it in side.damage)
-
-    @computed
-    def change_range(self) -> tuple[float, float] | None:
-        """Range of the change that the estimated cost of recording leaves; None if known."""
-        sides = (self.base, self.new)
-        if not any(side.range_ns for side in sides):
-            return None
-        base, new = (side.range_ns or (side.mean_ns, side.mean_ns) for side in sides)
-        low, high = new[0] / max(base[1], 1.0) - 1, new[1] / max(base[0], 1.0) - 1
-        known = self.interval or (low, high)
-        return min(low, known[0]), max(high, known[1])
 
     @property
     def machine_matters(self) -> bool:
@@ -224,11 +215,11 @@ class Findings(Data):
     @property
     def is_open_by_cost(self) -> bool:
         """Whether the change is certain for the estimated steps, but not for their ranges."""
-        if self.verdict != "inconclusive" or self.interval is None:
+        if self.verdict != "inconclusive" or self.interval is None or self.change_range is None:
             return False
-        ranges = [side.range_ns or (side.mean_ns,) * 2 for side in (self.base, self.new)]
-        is_overlapping = ranges[0][0] <= ranges[1][1] and ranges[1][0] <= ranges[0][1]
-        return is_overlapping and not self.interval[0] <= 0 <= self.interval[1]
+        low, high = self.change_range
+        is_clear = low >= self.gate or high <= -self.gate
+        return not is_clear and not self.interval[0] <= 0 <= self.interval[1]
 
 
 def joined(names: tuple[str | None, ...]) -> str:
