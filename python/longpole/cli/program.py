@@ -16,6 +16,7 @@ from longpole.cli.answer.emit import ClosedPipeError, emit, failed
 from longpole.cli.answer.problems import Problem
 from longpole.cli.ask.commands import Commands
 from longpole.cli.ask.files import given_files
+from longpole.cli.ask.suggestions import with_suggestion
 from longpole.files import inputs_protected
 
 if TYPE_CHECKING:
@@ -177,6 +178,8 @@ def _fail(error: Exception, arguments: Sequence[str]) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
         return exit_codes.USAGE
+    if isinstance(error, click.NoSuchOption):
+        error = with_suggestion(error)
     problem = Problem.of(error)
     form = _form(arguments)
     answer = failed("longpole.error/1", problem)
