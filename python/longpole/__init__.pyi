@@ -31,6 +31,7 @@ from longpole.analyses.events import events as events
 from longpole.analyses.findings import Finding as Finding
 from longpole.analyses.full_queue import full_queue as full_queue
 from longpole.analyses.functions import functions as functions
+from longpole.analyses.gaps import gaps as gaps
 from longpole.analyses.graph_kernels import graph_kernels as graph_kernels
 from longpole.analyses.host_while_idle import host_while_idle as host_while_idle
 from longpole.analyses.idle_time import idle_time as idle_time

@@ -46,3 +46,23 @@ def test_each_device_waits_for_its_own_launches():
 
 def test_a_trace_without_devices_has_no_rows():
     assert rows_of(TraceBuilder().operator("aten::mm", (0, 9))) == []
+
+
+def test_time_in_no_event_is_named_by_what_came_before_and_after():
+    builder = TraceBuilder().step(1, (0, 200)).launch("gemm", call=(1, 2), work=(3, 10))
+    builder.operator("aten::item", (4, 12)).operator("aten::transpose", (50, 60))
+    builder.annotation("load", (70, 90)).launch("add", call=(100, 102), work=(103, 190))
+    found = {(row["kind"], row["name"]): row for row in rows_of(builder)}
+    assert found["host_gap", "between aten::item and aten::transpose"]["duration_ns"] == 38_000
+    assert found["host_gap", "between aten::transpose and cudaLaunchKernel"]["count"] == 2
+    assert found["annotation", "load"]["duration_ns"] == 20_000
+    assert "ProfilerStep#1" not in {name for _, name in found}
+
+
+def test_the_event_that_started_last_owns_the_time_where_events_cross():
+    builder = TraceBuilder().launch("gemm", call=(0, 1), work=(1, 10))
+    builder.python("train.py(1): step", (9, 30)).annotation("epoch", (20, 50))
+    builder.launch("add", call=(60, 62), work=(63, 70))
+    found = {row["name"]: row["duration_ns"] for row in rows_of(builder)}
+    assert found["train.py(1): step"] == 10_000
+    assert found["epoch"] == 30_000

@@ -64,6 +64,7 @@ TABLES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Host": {
         "idle_time": "Idle time of devices and streams by cause",
+        "gaps": "The idle gaps of devices, longest first: when, why, and what the host did",
         "host_while_idle": "What the host did while each device waited for it",
         "sync": "Which call or stream waited for which",
         "launch_summary": "Launch times of a window, by runtime API call",

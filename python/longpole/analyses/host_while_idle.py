@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from longpole.analyses.catalogue import table
+from longpole.analyses.host_pieces import BETWEEN, device_gaps, host_pieces, host_spans
 from longpole.data import Row
 from longpole.frames import frame_schema, typed
 from longpole.windows import window_of
@@ -17,20 +18,18 @@ if TYPE_CHECKING:
 
 __all__ = ["HostWhileIdleRow", "host_while_idle"]
 
-_OUTSIDE: Final = "outside all events"
-
 
 class HostWhileIdleRow(Row):
     """What a launching thread did while a device was idle."""
 
     device: int | None
-    kind: str | None
-    """Kind of the event, as in `events`; null outside all events. The time of an annotation is host
-    time outside operators and calls."""
+    kind: str
+    """Kind of the event, as in `events`; `host_gap` for time in no operator, call, function or
+    annotation of the program."""
     name: str
-    """Operator, function, call or annotation."""
+    """Operator, function, call or annotation; of a `host_gap`, what came before and after it."""
     count: int
-    """Number of events that ran while the device was idle."""
+    """Number of events or gaps of this name."""
     duration_ns: int
     """Idle time during which the event ran and nothing nested in it did; all rows of a device sum
     to the time in which it waited for launches."""
@@ -38,7 +37,7 @@ class HostWhileIdleRow(Row):
     """Share of all idle time of the device."""
     window_share: float
     event: int | None
-    """The event with most of that time."""
+    """The event with most of that time; of a `host_gap`, the first event after it."""
 
 
 @table(HostWhileIdleRow)
@@ -60,47 +59,40 @@ def host_while_idle(trace: Trace, window: Window | None = None) -> pl.DataFrame:
     >>> builder = builder.operator("aten::add", (20, 40))
     >>> trace = builder.launch("add", call=(30, 35), work=(40, 50)).read()
     >>> host_while_idle(trace).select("name", "duration_ns").rows()
-    [('aten::add', 10000), ('outside all events', 10000), ('cudaLaunchKernel', 6000)]
+    [('aten::add', 10000), ('between cudaLaunchKernel and aten::add', 10000), \
+('cudaLaunchKernel', 6000)]
     """
     schema = frame_schema(HostWhileIdleRow) | {"event": pl.UInt32}
     window = window_of(trace, window)
     if window is None:
         return typed(pl.DataFrame(schema=schema))
-    gaps = trace.gaps(*window.span).join(_lanes(trace), on="call", how="left")
+    gaps = device_gaps(trace, window)
     devices = gaps.partition_by("device", as_dict=True, maintain_order=True).values()
     rows = [_of_device(trace, each, window.duration_ns) for each in devices]
     found = pl.concat(rows) if rows else pl.DataFrame(schema=schema)
     return typed(found.select(pl.col(name).cast(dtype) for name, dtype in schema.items()))
 
 
-def _lanes(trace: Trace) -> pl.DataFrame:
-    return trace.events.select("lane", call="event")
-
-
 def _of_device(trace: Trace, gaps: pl.DataFrame, window_ns: int) -> pl.DataFrame:
     """Return the rows of one device."""
     idle_ns = int(gaps["duration_ns"].sum())
-    waits = gaps.filter(pl.col("host_ns") > 0, pl.col("lane").is_not_null())
-    spans = waits.select("lane", "start_ns", end_ns=pl.col("start_ns") + pl.col("host_ns"))
-    events = trace.events.select("event", "kind", "name")
-    ran = trace.times_within(spans).join(events, on="event")
-    own_ns = pl.col("self_ns")
-    named = ran.group_by("kind", "name").agg(
-        count=pl.len(),
-        duration_ns=own_ns.sum(),
-        event=pl.col("event").sort_by(own_ns, descending=True, maintain_order=True).first(),
-    )
-    outside_ns = int(waits["host_ns"].sum()) - int(ran["self_ns"].sum())
-    rest = {"kind": None, "name": _OUTSIDE, "count": 0, "event": None}
-    outside = pl.DataFrame([rest | {"duration_ns": outside_ns}], schema=named.schema)
+    pieces = host_pieces(trace, host_spans(gaps))
     duration_ns = pl.col("duration_ns")
+    by_event = pieces.group_by("kind", "name", "event").agg(
+        duration_ns=(pl.col("end_ns") - pl.col("start_ns")).sum(), n_pieces=pl.len()
+    )
+    is_gap = pl.col("kind") == BETWEEN
     return (
-        pl.concat([named, outside])
+        by_event.sort("duration_ns", "event", descending=[True, False])
+        .group_by("kind", "name", maintain_order=True)
+        .agg(
+            pl.len().alias("count"), duration_ns.sum(), pl.col("event").first(), pl.sum("n_pieces")
+        )
         .with_columns(
+            count=pl.when(is_gap).then("n_pieces").otherwise("count"),
             device=pl.lit(gaps["device"][0], gaps.schema["device"]),
             share_of_idle=duration_ns / max(idle_ns, 1),
             window_share=duration_ns / max(window_ns, 1),
         )
-        .filter(duration_ns > 0)
         .sort("duration_ns", "name", descending=[True, False])
     )

@@ -1,0 +1,138 @@
+"""Table `gaps`: the idle gaps of devices, longest first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from longpole import sweeps
+from longpole.analyses.catalogue import table
+from longpole.analyses.device_times import SHORT_NS
+from longpole.analyses.host_pieces import device_gaps, host_pieces, host_spans
+from longpole.data import Row
+from longpole.frames import frame_schema, typed
+from longpole.selection import matching
+from longpole.windows import window_of
+
+if TYPE_CHECKING:
+    from longpole.trace import Trace
+    from longpole.windows import Window
+
+__all__ = ["GapRow", "gaps"]
+
+
+class GapRow(Row):
+    """A span of time in which nothing ran on a device. Unknown values are null."""
+
+    device: int | None
+    offset_ns: int
+    """Its start, from the start of the window."""
+    duration_ns: int
+    cause: str
+    """As in `idle_time`; a late launch followed by a longer wait is one gap here."""
+    host_name: str | None
+    """What the launching thread did most of `host_ns`, as in `host_while_idle`."""
+    next_name: str | None
+    """The activity that ended the gap."""
+    event: int | None
+    """Event of that activity."""
+    previous_name: str | None
+    """The activity before the gap."""
+    host_ns: int | None
+    """Part before the launch call of the next activity returned."""
+    window_share: float
+    call: int | None
+    """Event of that launch call."""
+    start_ns: int
+
+
+@table(GapRow)
+def gaps(
+    trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
+) -> pl.DataFrame:
+    """List the idle gaps of each device: when, how long, why, and what the host did meanwhile.
+
+    Sums by cause are in `idle_time`, sums by what the host did in `host_while_idle`.
+
+    Parameters
+    ----------
+    where
+        A condition on the columns of the result.
+
+    Returns
+    -------
+    DataFrame
+        A row for each gap, longest first.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> builder = TraceBuilder().launch("gemm", call=(0, 1), work=(2, 10))
+    >>> builder = builder.operator("aten::add", (12, 40))
+    >>> trace = builder.launch("add", call=(30, 35), work=(40, 50)).read()
+    >>> gaps(trace).select("duration_ns", "cause", "host_ns", "host_name", "next_name").row(0)
+    (30000, 'waiting_for_launch', 25000, 'aten::add', 'add')
+    """
+    schema = frame_schema(GapRow) | {"event": pl.UInt32, "call": pl.UInt32}
+    window = window_of(trace, window)
+    if window is None:
+        return typed(pl.DataFrame(schema=schema))
+    found = device_gaps(trace, window)
+    offset_ns = pl.col("start_ns") - window.start_ns
+    share = pl.col("duration_ns") / max(window.duration_ns, 1)
+    rows = (
+        _with_neighbours(trace, found)
+        .join(_host_names(trace, found), on="span", how="left")
+        .with_columns(offset_ns=offset_ns, window_share=share, cause=_CAUSE)
+        .sort("duration_ns", "start_ns", "device", descending=[True, False, False])
+        .select(pl.col(name).cast(dtype) for name, dtype in schema.items())
+    )
+    return matching(typed(rows), where)
+
+
+_WHOLE_NS = pl.col("next_start_ns") - pl.col("previous_end_ns")
+_CAUSE = (
+    pl.when(pl.col("event").is_null())
+    .then(pl.lit("after_last"))
+    .when(pl.col("call").is_null())
+    .then(pl.lit("unlinked"))
+    .when(pl.col("call_start_ns") > pl.col("previous_end_ns"))
+    .then(pl.lit("waiting_for_launch"))
+    .when(_WHOLE_NS < SHORT_NS)
+    .then(pl.lit("between_activities"))
+    .otherwise(pl.lit("other_wait"))
+)
+"""Of the whole gap, also if the window cuts it."""
+
+
+def _with_neighbours(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
+    """Add the activities before and after each gap; without one before, the trace begins."""
+    works = sweeps.activities(trace).filter(pl.col("duration_ns") >= 0)
+    works = works.with_columns(end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+    name = pl.col("name").cast(pl.String)
+    ends = works.sort("end_ns", "event").select(
+        "device", previous_name=name, previous_end_ns="end_ns", at_ns="end_ns"
+    )
+    following = works.select("event", "call_start_ns", next_name=name, next_start_ns="start_ns")
+    return (
+        found.rename({"next": "event"})
+        .with_columns(at_ns="start_ns")
+        .sort("at_ns")
+        .join_asof(ends, on="at_ns", by="device", check_sortedness=False)
+        .join(following, on="event", how="left")
+        .with_columns(pl.col("previous_end_ns").fill_null(pl.col("start_ns")))
+    )
+
+
+def _host_names(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
+    """Return what the host did most of each gap."""
+    duration_ns = (pl.col("end_ns") - pl.col("start_ns")).sum()
+    return (
+        host_pieces(trace, host_spans(found))
+        .group_by("span", "name")
+        .agg(duration_ns=duration_ns)
+        .sort("span", "duration_ns", "name", descending=[False, True, False])
+        .unique("span", keep="first", maintain_order=True)
+        .select("span", host_name="name")
+    )
