@@ -136,10 +136,15 @@ def advised(damage: Damage | None, hint: str) -> str:
     return hint if damage is None else damage.sentence
 
 
+_AFTER_RECORD: Final = ("launches", "operators")
+"""Options whose phrase follows "record" alone."""
+
+
 def record_hint(trace: _Read, missing: str, option: str, otherwise: str = "") -> str:
     """Return a sentence on what a trace lacks, and which profiler option records it."""
     record: str = getattr(options_for(trace.core), option)
-    advice = f": record with {record}{otherwise}" if record else ", and its profiler records none"
+    verb = "record" if option in _AFTER_RECORD else "record with"
+    advice = f": {verb} {record}{otherwise}" if record else ", and its profiler records none"
     return advised(trace.damage, f"{missing}{advice}.")
 
 

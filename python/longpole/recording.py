@@ -93,6 +93,8 @@ class Options(NamedTuple):
     """How to set the rank."""
     all_threads: str = ""
     """Operators on threads that the profiler leaves out by default."""
+    counters: str = ""
+    """Performance counters of kernels."""
 
 
 _FRAMEWORK: Final = "the profiler of the framework (torch_npu.profiler, mindspore.profiler)"
@@ -124,6 +126,8 @@ _TORCH: Final = Options(
     rank="initialise torch.distributed before the profiler starts",
     all_threads="operators of all threads (torch 2.7 or later: "
     "experimental_config=_ExperimentalConfig(profile_all_threads=True))",
+    counters="experimental_config=_ExperimentalConfig(profiler_metrics=[...], "
+    "profiler_measure_per_kernel=True)",
 )
 
 # Servers start profiling on an HTTP request, or by a function of their engine (vLLM, SGLang).
@@ -141,6 +145,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         graphs="HIP graphs (torch.cuda.CUDAGraph) or torch.compile",
         graph="HIP graph",
         memory="no empty_cache() in the loop",
+        counters="",
     ),
     "torch_xpu": _TORCH._replace(
         vendor="Intel",
@@ -151,6 +156,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         graph="graph",
         no_counters="without performance counters",
         memory="no empty_cache() in the loop",
+        counters="",
     ),
     "torch_unknown": _TORCH._replace(
         vendor=None,
@@ -161,6 +167,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         graph="graph",
         no_counters="without performance counters",
         memory="no empty_cache() in the loop",
+        counters="",
     ),
     "torch_npu": _TORCH._replace(
         vendor="Huawei",
@@ -177,6 +184,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         no_counters="without performance counters (aic_metrics)",
         rank=_FOLDER,
         all_threads="",
+        counters="",
     ),
     "mindspore": Options(
         vendor=None,

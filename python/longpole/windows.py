@@ -89,6 +89,11 @@ class Window:
         return self.end_ns - self.start_ns
 
     @property
+    def is_part(self) -> bool:
+        """Whether it is not the whole trace."""
+        return self.kind != "trace"
+
+    @property
     def span(self) -> tuple[int, int]:
         """Start and end, in ns."""
         return self.start_ns, self.end_ns

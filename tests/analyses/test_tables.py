@@ -292,4 +292,4 @@ def test_a_backward_pass_counts_under_the_annotation_of_its_forward_operators():
 
 def test_an_empty_table_says_why(longpole_table):
     assert "No row matches the condition" in longpole_table("kernels", "--where", "name = 'x'")[1]
-    assert "Nothing of this kind was recorded here" in longpole_table("graph_kernels")[1]
+    assert "The trace has no launch of a CUDA graph" in longpole_table("graph_kernels")[1]

@@ -220,10 +220,16 @@ def answer_blocks(
 ) -> Sequence[Block]:
     """Return the answer about a window as blocks; a frame has at most `most` rows."""
     answer = question(name)(trace, window)
-    blocks: Sequence[Block] = (
-        answer.blocks() if hasattr(answer, "blocks") else _frame_blocks(answer, most)
-    )
-    return blocks
+    if hasattr(answer, "blocks"):
+        blocks: Sequence[Block] = answer.blocks()
+        return blocks
+    if answer.is_empty():
+        from longpole.analyses.empty_tables import why_empty
+        from longpole.report.blocks import Sentence
+
+        is_part = window is not None and window.is_part
+        return [Sentence(why_empty(name, trace, is_part=is_part))]
+    return _frame_blocks(answer, most)
 
 
 def _declared(name: str) -> _Declared:
@@ -233,11 +239,9 @@ def _declared(name: str) -> _Declared:
 
 def _frame_blocks(frame: pl.DataFrame, most: int) -> list[Block]:
     """Show some rows of a frame."""
-    from longpole.report.blocks import Notes, Sentence
+    from longpole.report.blocks import Notes
     from longpole.report.document import table_of
 
-    if frame.is_empty():
-        return [Sentence("There is nothing to show.")]
     shown, more = _shown(frame, most)
     return [table_of(shown), *([Notes([more])] if more else [])]
 

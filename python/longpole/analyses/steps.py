@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from longpole.analyses.catalogue import table
+from longpole.critical_path.windows import core_window
+from longpole.frames import frame_of
 from longpole.selection import matching
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from longpole.trace import Trace
     from longpole.windows import Window
 
@@ -18,9 +20,16 @@ __all__ = ["steps"]
 
 @table()
 def steps(
-    trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
+    trace: Trace,
+    window: Window | None = None,
+    *,
+    where: pl.Expr | str | None = None,
+    step_name: str | None = None,
 ) -> pl.DataFrame:
     """List the steps of a window, or of the whole trace.
+
+    If nothing marks steps, but GPU activities repeat, the repetitions that answers use are listed:
+    `step` is null, `name` is `repetition`, and `between` of `choose_window` takes their window.
 
     Parameters
     ----------
@@ -28,6 +37,8 @@ def steps(
         From `choose_window`: only steps that overlap it.
     where
         A condition on the columns of `Trace.steps`.
+    step_name
+        A regular expression for the annotations that mark steps.
 
     Returns
     -------
@@ -40,5 +51,28 @@ def steps(
     >>> steps(TraceBuilder().step(3, (0, 10)).read())["step"].to_list()
     [3]
     """
-    found = matching(trace.steps, where)
+    found = trace.steps if step_name is None else frame_of(trace.core.steps(step_name))
+    found = matching(_repetitions(trace, found) if found.is_empty() else found, where)
     return found if window is None else window.clip(found).drop("inside_ns")
+
+
+def _repetitions(trace: Trace, empty: pl.DataFrame) -> pl.DataFrame:
+    """Return the repetitions of GPU activities, if these are the unit of answers."""
+    if trace.window is None or trace.scope()[0] != "repetition":
+        return empty
+    window = core_window(None, None, 0, None, "period", whole=False)
+    _, facts = trace.core.verdict(window, data_load=None, step_name=None, every_window=True)
+    rows = [
+        {
+            "step": None,
+            "name": "repetition",
+            "start_ns": start_ns,
+            "duration_ns": end_ns - start_ns,
+            "event": None,
+            "window_start_ns": start_ns,
+            "window_end_ns": end_ns,
+            "complete": True,
+        }
+        for start_ns, end_ns in facts.windows
+    ]
+    return pl.DataFrame(rows, schema=empty.schema)

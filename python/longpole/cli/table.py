@@ -205,7 +205,9 @@ def _answer(
         )
     if reads_memory_files(name) and all(map(given_memory_file, paths)):
         return answer_memory(paths, window, options, shown)
-    is_whole = name in WHOLE_TABLES and not window.is_any
+    if name == "steps" and window.step_name is not None:
+        shown = replace(shown, choices={**shown.choices, "step_name": window.step_name})
+    is_whole = name in WHOLE_TABLES and not replace(window, step_name=None).is_any
     return answer_each(
         paths,
         options,

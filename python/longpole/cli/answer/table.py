@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -166,7 +167,8 @@ def path_table(path: str, trace: Trace, found: Found, *, shown: Shown) -> Answer
     rows = rows_of_path(trace, found, shown)
     verdict = found.verdict()
     known = known_of(path, trace, found, verdict)
-    return _of_rows(shown, rows, found.title, known), exit_code_of(verdict)
+    why = partial(_why_empty, shown.table, trace, is_part=not found.is_whole)
+    return _of_rows(shown, rows, found.title, known, why=why), exit_code_of(verdict)
 
 
 def question_table(
@@ -176,7 +178,8 @@ def question_table(
     title = "whole trace" if window is None else window.title
     known = known_of_window(path, trace, window)
     notes = _uncounted(trace, window) if shown.table in _OF_QUEUES and window else []
-    return _answered(_answer_of(trace, window, shown), shown, title, known, notes)
+    why = partial(_why_empty, shown.table, trace, is_part=window is not None and window.is_part)
+    return _answered(_answer_of(trace, window, shown), shown, title, known, why=why, notes=notes)
 
 
 def worth_tuning(path: str, trace: Trace, window: Window | None) -> Answer:
@@ -186,9 +189,9 @@ def worth_tuning(path: str, trace: Trace, window: Window | None) -> Answer:
     worth = rows.filter(rows["gain_share"] >= _LEAST_GAIN)
     title = "whole trace" if window is None else window.title
     n_others = rows.height - worth.height
-    document = _of_rows(
-        shown, worth, title, known_of_window(path, trace, window), _less(rows, worth)
-    )
+    why = partial(_why_empty, shown.table, trace, is_part=window is not None and window.is_part)
+    known = known_of_window(path, trace, window)
+    document = _of_rows(shown, worth, title, known, why=why, notes=_less(rows, worth))
     truncated = {"rows": {"shown": worth.height, "total": rows.height}} if n_others else None
     return replace(document, truncated=truncated), exit_codes.OK
 
@@ -207,7 +210,8 @@ def memory_table(path: str, recording: Allocations, *, shown: Shown) -> Answer:
     """Return a table about a memory timeline or snapshot."""
     source = f"memory {recording.source}"
     known = {"input": {"path": path, "format": source.replace(" ", "-")}}
-    return _answered(_answer_of(recording, None, shown), shown, source, known)
+    why = partial(_why_empty, shown.table, recording)
+    return _answered(_answer_of(recording, None, shown), shown, source, known, why=why)
 
 
 @usage_errors()
@@ -253,14 +257,22 @@ def _uncounted(trace: Trace, window: Window) -> list[Block]:
 
 
 def _answered(
-    answer: Any, shown: Shown, title: str, known: dict[str, Any], notes: Sequence[Block] = ()
+    answer: Any,
+    shown: Shown,
+    title: str,
+    known: dict[str, Any],
+    *,
+    why: Callable[[], str],
+    notes: Sequence[Block] = (),
 ) -> Answer:
     """Show a frame as its rows, and other data as its blocks."""
     import polars as pl
 
     if isinstance(answer, pl.DataFrame):
         # An empty table is an answer too: nothing matches the question or the condition.
-        return _of_rows(shown, _sorted(answer, shown), title, known, notes), exit_codes.OK
+        return _of_rows(
+            shown, _sorted(answer, shown), title, known, why=why, notes=notes
+        ), exit_codes.OK
     blocks, records = answer.blocks(), answer.records()
     path = known["input"]["path"]
     code = code_of(records, blocks)
@@ -289,8 +301,11 @@ def _of_rows(
     rows: pl.DataFrame,
     title: str,
     known: dict[str, Any],
+    *,
+    why: Callable[[], str],
     notes: Sequence[Block] = (),
 ) -> Document:
+    """Return a document of rows; `why` says why there are none."""
     path = known["input"]["path"]
     kept = rows if shown.top is None else rows.head(shown.top)
     truncated = {"rows": {"shown": kept.height, "total": rows.height}}
@@ -302,7 +317,7 @@ def _of_rows(
         json_rows=lambda: json_rows(kept),
         blocks=lambda: [
             Headline(f"{name_of(path)}: {shown.table}, {title}"),
-            *_blocks(rows, shown),
+            *_blocks(rows, shown, why),
             *notes,
         ],
         records=lambda: records_of(path, kept),
@@ -310,19 +325,28 @@ def _of_rows(
     )
 
 
-def _blocks(rows: pl.DataFrame, shown: Shown) -> list[Block]:
+def _blocks(rows: pl.DataFrame, shown: Shown, why: Callable[[], str]) -> list[Block]:
     if rows.is_empty():
-        nothing = "Nothing of this kind was recorded here."
-        told = "No row matches the condition." if shown.where else nothing
-        return [table_of(rows), Sentence(told)]
+        return [Sentence("No row matches the condition." if shown.where else why())]
     most = shown.top or _SHOWN_ROWS
-    notes = [*_above_all(rows), *_negative(rows.head(most), shown.table)]
+    notes = [
+        *_above_all(rows),
+        *_negative(rows.head(most), shown.table),
+        *_repetitions(rows, shown.table),
+    ]
     blocks: list[Block] = [table_of(rows.head(most), shown.sort), *notes]
     if rows.height <= most:
         return blocks
     of_all = f"The first {most} of {count(rows.height, 'row')}"
     rest = f"{of_all}; --top N shows more, --format csv all of them."
     return [*blocks, Sentence(rest)]
+
+
+def _why_empty(table: str, recording: Trace | Allocations, *, is_part: bool = False) -> str:
+    """Return why a table has no rows; imports polars."""
+    from longpole.analyses.empty_tables import why_empty
+
+    return why_empty(table, recording, is_part=is_part)
 
 
 def _above_all(rows: pl.DataFrame) -> list[Sentence]:
@@ -337,6 +361,14 @@ def _negative(rows: pl.DataFrame, table: str) -> list[Sentence]:
     """Explain delays below zero."""
     name, told = _NEGATIVE.get(table, (None, ""))
     return [Sentence(told)] if name and (rows[name] < 0).any() else []
+
+
+def _repetitions(rows: pl.DataFrame, table: str) -> list[Sentence]:
+    """Say that nothing marks the steps."""
+    if table != "steps" or rows["step"].is_not_null().any():
+        return []
+    told = "Nothing marks steps: these are repetitions of GPU activities"
+    return [Sentence(f"{told}; to see one, --between START END.")]
 
 
 def _timed(waits: pl.DataFrame, trace: Trace) -> pl.DataFrame:

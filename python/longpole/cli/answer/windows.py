@@ -66,6 +66,11 @@ class Found:
     verdict: Callable[[], Verdict]
 
     @property
+    def is_whole(self) -> bool:
+        """Whether it is the whole trace."""
+        return self.name == "whole trace"
+
+    @property
     def title(self) -> str:
         """The window as a phrase, with that clause."""
         return f"{self.name} ({self.clause})" if self.clause else self.name

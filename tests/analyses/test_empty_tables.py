@@ -1,0 +1,111 @@
+"""A table without rows says what the trace lacks, or what the program did not do."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+import longpole
+from longpole.analyses.catalogue import TABLES, gives_frame, questions
+from longpole.analyses.empty_tables import _TABLES, why_empty
+from longpole.cli.program import run
+from longpole.testing import TraceBuilder
+
+HOST = TraceBuilder().step(1, (0, 100)).operator("aten::mm", (0, 90)).read()
+
+
+def launched():
+    builder = TraceBuilder().step(1, (0, 100)).step(2, (100, 200))
+    return builder.operator("aten::mm", (0, 20)).launch("gemm", call=(5, 9), work=(12, 60))
+
+
+def test_every_table_that_can_be_empty_has_its_sentence():
+    frames = {name for name in questions() if gives_frame(name)}
+    assert frames <= set(_TABLES)
+    assert set(_TABLES) <= {name for group in TABLES.values() for name in group}
+
+
+@pytest.mark.parametrize("name", sorted(_TABLES))
+def test_every_table_is_explained_for_a_trace_of_the_host_alone(name):
+    told = why_empty(name, HOST)
+    assert told.endswith(".")
+    assert "{" not in told
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("kernels", "The trace has no GPU activities: record with activities=["),
+        ("gaps", "The trace has no GPU activities: record with activities=["),
+        ("annotation_times", "The trace has no annotations besides those of steps: record with"),
+        ("memory_curve", "The trace has no allocations: record with profile_memory=True, or give"),
+    ],
+)
+def test_what_was_not_recorded_is_named_with_its_option(name, told):
+    assert why_empty(name, HOST).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("copy_summary", "The trace has no memcpys or memsets."),
+        ("graph_kernels", "The trace has no launch of a CUDA graph."),
+        ("communication", "The trace has no collectives; a program on one device runs none."),
+        ("violations", "No dependency would go back in time."),
+        ("gaps", "No device was idle in it."),
+    ],
+)
+def test_what_the_program_did_not_do_is_no_question_of_options(name, told):
+    assert why_empty(name, launched().read()) == told
+
+
+def test_what_lies_outside_the_window_points_to_the_whole_trace(tmp_path, capsys):
+    path = launched().write(tmp_path / "trace.json")
+    assert run(["table", str(path), "kernels", "--step", "2"]) == 0
+    told = capsys.readouterr().out
+    assert "No GPU activity ran in it. `--whole` covers the whole trace." in told
+    assert run(["table", str(path), "kernels", "--where", "stream = 99"]) == 0
+    assert "No row matches the condition." in capsys.readouterr().out
+
+
+def test_without_links_the_launches_are_missing():
+    trace = TraceBuilder().call("cudaLaunchKernel", (0, 5)).kernel("gemm", (10, 20)).read()
+    told = why_empty("launch_times", trace)
+    assert told.startswith("The trace links no GPU activity to the call that launched it: record ")
+    assert longpole.launch_times(trace).is_empty()
+
+
+def repeated():
+    builder = TraceBuilder()
+    for number in range(12):
+        at = 1_000 * number
+        builder.operator("aten::embedding", (at, at + 20))
+        builder.launch("embed", call=(at + 5, at + 9), work=(at + 12, at + 100))
+        builder.operator("aten::mm", (at + 100, at + 130))
+        builder.launch("gemm", call=(at + 110, at + 120), work=(at + 125, at + 700))
+        builder.operator("aten::add", (at + 200, at + 230))
+        builder.launch("add", call=(at + 210, at + 220), work=(at + 701, at + 800 + number))
+    return builder
+
+
+def test_without_marks_the_repetitions_are_the_steps(tmp_path, capsys):
+    trace = repeated().read()
+    window = longpole.choose_window(trace)
+    assert window.kind == "repetition"
+    found = longpole.steps(trace)
+    assert found["step"].is_null().all()
+    assert window.span in found.select("window_start_ns", "window_end_ns").rows()
+    assert found.schema == trace.steps.schema
+    assert run(["table", str(repeated().write(tmp_path / "trace.json")), "steps"]) == 0
+    told = capsys.readouterr().out
+    assert "Nothing marks steps: these are repetitions of GPU activities; to see one" in told
+
+
+def test_other_annotations_can_mark_the_steps(tmp_path, capsys):
+    builder = TraceBuilder()
+    for number in range(4):
+        builder.annotation(f"epoch {number}", (100 * number, 100 * number + 90))
+    path = str(builder.write(tmp_path / "trace.json"))
+    assert run(["table", path, "steps", "--step-name", "epoch", "--format", "csv"]) == 0
+    assert capsys.readouterr().out.count("epoch ") == 3
+    assert longpole.steps(builder.read(), step_name="epoch").filter(pl.col("step") == 2).height == 1
