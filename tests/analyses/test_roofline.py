@@ -82,6 +82,45 @@ def test_of_operators_inside_one_another_the_outermost_counts_once():
     )
 
 
+def test_under_autocast_the_operator_with_the_types_of_the_kernels_counts():
+    builder = TraceBuilder().header(deviceProperties=H100)
+    wide = inputs([4096, 4096], [4096, 4096], dtype="float")
+    builder.operator("aten::linear", (0, 90), **wide)
+    builder.operator("aten::_to_copy", (1, 9), **inputs([4096, 4096], dtype="float"))
+    builder.launch("cast", call=(2, 3), work=(4, 44))
+    builder.operator("aten::linear", (10, 80), **inputs([4096, 4096], [4096, 4096]))
+    trace = builder.launch("gemm", call=(11, 12), work=(50, 300)).read()
+    found = {row["name"]: row for row in longpole.roofline(trace).rows.to_dicts()}
+    assert (found["aten::linear"]["precision"], found["aten::linear"]["kernel_ns"]) == (
+        "bf16",
+        250_000,
+    )
+    assert found["aten::linear"]["of_roof"] < 1
+    assert found["aten::_to_copy"]["kernel_ns"] == 40_000
+    assert [row.precision for row in longpole.mfu(trace).rows] == ["bf16"]
+
+
+def test_the_utilisation_stands_below_the_roofline_with_the_same_number():
+    trace = product(TraceBuilder().header(deviceProperties=H100), 0, 200).read()
+    found = longpole.roofline(trace)
+    assert found.mfu == longpole.mfu(trace).mfu
+    [told] = [it.text for it in found.blocks() if isinstance(it, Sentence) and "MFU" in it.text]
+    assert told.startswith(f"MFU {100 * found.mfu:.1f} %: ")
+    unknown = longpole.roofline(product(TraceBuilder(), 0, 200).read())
+    assert unknown.mfu is None
+    assert not [it for it in unknown.blocks() if isinstance(it, Sentence) and "MFU" in it.text]
+
+
+@pytest.mark.parametrize(("took_us", "told"), [(0.5, "part of the data was in a cache"), (9, None)])
+def test_more_than_the_memory_allows_is_explained(took_us, told):
+    builder = TraceBuilder().header(deviceProperties=H100)
+    builder = builder.operator("aten::add", (0, 5), **inputs([1000, 1000], [1000, 1000]))
+    trace = builder.launch("add", call=(1, 2), work=(2, 2 + took_us)).read()
+    texts = [it.text for it in longpole.roofline(trace).blocks() if isinstance(it, Sentence)]
+    assert any("More than 100 %" in text for text in texts) == bool(told)
+    assert told is None or any(told in text for text in texts)
+
+
 def test_a_kernel_that_is_in_the_window_in_part_counts_in_part():
     trace = product(TraceBuilder().header(deviceProperties=H100), 0, 200).read()
     window = longpole.Window("trace", None, 102_000, 500_000, "for the test")

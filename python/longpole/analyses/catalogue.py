@@ -219,17 +219,17 @@ def answer_blocks(
     name: str, trace: Trace, window: Window | None = None, *, most: int = _MOST_ROWS
 ) -> Sequence[Block]:
     """Return the answer about a window as blocks; a frame has at most `most` rows."""
+    from longpole.analyses.empty_tables import why_empty
+    from longpole.analyses.impossible_values import impossible_values
+    from longpole.report.blocks import Sentence
+
     answer = question(name)(trace, window)
     if hasattr(answer, "blocks"):
-        blocks: Sequence[Block] = answer.blocks()
-        return blocks
+        return [*answer.blocks(), *map(Sentence, impossible_values(name, trace))]
     if answer.is_empty():
-        from longpole.analyses.empty_tables import why_empty
-        from longpole.report.blocks import Sentence
-
-        is_part = window is not None and window.is_part
-        return [Sentence(why_empty(name, trace, is_part=is_part))]
-    return _frame_blocks(answer, most)
+        return [Sentence(why_empty(name, trace))]
+    notes = map(Sentence, impossible_values(name, trace, answer))
+    return [*_frame_blocks(answer, most), *notes]
 
 
 def _declared(name: str) -> _Declared:

@@ -47,8 +47,9 @@ def work_in_window(
     """Return the work of the operators that launched kernels in the window.
 
     Of nested operators the outermost with a formula counts: `aten::linear` rather than the
-    `aten::addmm` inside. If the kernels of an operator are partly in the window, the same part of
-    its `flops` and `n_bytes` counts.
+    `aten::addmm` inside. Under autocast it is the one with the types of the kernels. If the
+    kernels of an operator are partly in the window, the same part of its `flops` and `n_bytes`
+    counts.
 
     Returns
     -------
@@ -165,14 +166,29 @@ def _operators(trace: Trace) -> tuple[pl.DataFrame, pl.DataFrame]:
         n_works += works.height
         parts.append(events)
         distinct.append(works)
-    operators = pl.concat(parts).sort("operator")
+    described = pl.concat(distinct)
+    operators = _without_casting(trace, pl.concat(parts).sort("operator"), described)
     counted = operators["operator"]
     operators = operators.filter(outermost(trace, counted, counted) == counted)
     nodes = trace.backward_links["backward"]
     kept_rows = operators["operator"]
     is_inside = outermost(trace, kept_rows, nodes).is_not_null()
     is_again = is_inside & kept_rows.is_in(_forward(trace).implode())
-    return operators.with_columns(is_recomputed=is_again), _numbered(pl.concat(distinct))
+    return operators.with_columns(is_recomputed=is_again), _numbered(described)
+
+
+def _without_casting(trace: Trace, operators: pl.DataFrame, works: pl.DataFrame) -> pl.DataFrame:
+    """Leave out operators that only cast their inputs and call themselves, as autocast does.
+
+    The types of such an operator are not those of its kernels.
+    """
+    known = operators.join(works.select("work", "name", "dtype"), on="work")
+    # The row of an event in a frame is its number.
+    parents = trace.events["parent"].gather(known["operator"])
+    inner = known.select("name", "dtype", operator=parents).drop_nulls("operator")
+    pairs = known.join(inner, on=["operator", "name"], suffix="_inner")
+    casting = pairs.filter(pl.col("dtype") != pl.col("dtype_inner"))["operator"]
+    return operators.filter(~pl.col("operator").is_in(casting.unique().implode()))
 
 
 def _numbered(works: pl.DataFrame) -> pl.DataFrame:

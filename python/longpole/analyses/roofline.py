@@ -18,6 +18,7 @@ from longpole.analyses.device_peaks import (
 )
 from longpole.analyses.frame_times import flat_rows
 from longpole.analyses.measured_work import MeasuredWork, measured_work, sum_of_known
+from longpole.analyses.mfu import mfu
 from longpole.analyses.operator_work import shapes_hint, work_in_window
 from longpole.convert.flame import path_of
 from longpole.data import HIDDEN, Data, Row, computed
@@ -110,6 +111,8 @@ class Roofline(Data):
     """The table `measured_work`, if the trace has performance counters."""
     hint: str | None = field(default=None, metadata=HIDDEN)
     """What to record if shapes are missing."""
+    mfu: float | None = None
+    """Model FLOPs utilisation of the window, as in `mfu`."""
 
     @computed
     def kernel_ns(self) -> int:
@@ -151,7 +154,16 @@ class Roofline(Data):
                     "--bandwidth."
                 )
             )
-        table = _table(self.rows.filter(pl.col("flops").is_not_null()), self.top)
+        if self.mfu is not None:
+            sentences.append(
+                Sentence(
+                    f"MFU {share(self.mfu)}: the FLOPs of products, convolutions and attention over"
+                    " those that the peak allows in the whole window; the table mfu has its parts."
+                )
+            )
+        listed = self.rows.filter(pl.col("flops").is_not_null())
+        table = _table(listed, self.top)
+        sentences += map(Sentence, _above_roof(listed.head(self.top)))
         return [*([table] if table.rows else []), *sentences, *counted]
 
     def _missing(self) -> str:
@@ -219,7 +231,9 @@ def roofline(
     # The condition is about kernels, and counters are not kernels.
     measured = measured_work(trace, window, where=None if where is None else pl.lit(value=False))
     hint = None if rows["flops"].count() else shapes_hint(trace)
-    return Roofline(window, _rooflines(rows, known), used, path.length_ns, top, measured, hint)
+    found = _rooflines(rows, known)
+    used_flops = mfu(trace, window, peaks=peaks, tflops=tflops, where=where).mfu
+    return Roofline(window, found, used, path.length_ns, top, measured, hint, used_flops)
 
 
 def roofline_shares(trace: Trace, window: Window) -> dict[str, float]:
@@ -342,6 +356,17 @@ def _table(rows: pl.DataFrame, top: int) -> Table:
     title = f"operator ({top} of {count(rows.height)})" if rows.height > top else "operator"
     first: dict[Column, Value] = {Column(title, "name"): _label}
     return without_empty_columns(tabulated(rows.head(top).iter_rows(named=True), first | _SHOWN))
+
+
+def _above_roof(rows: pl.DataFrame) -> list[str]:
+    """Explain shares of the roofline above 100 %."""
+    bounds = rows.filter(pl.col("of_roof") > 1)["bound"]
+    told = {
+        "memory": "More than 100 % of the memory bandwidth: part of the data was in a cache.",
+        "compute": "More than 100 % of the compute peak cannot be: the peak, the shapes or the"
+        " recorded times are wrong.",
+    }
+    return [text for bound, text in told.items() if (bounds == bound).any()]
 
 
 def _measured_table(measured: pl.DataFrame, top: int) -> list[Block]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import polars as pl
 
-from longpole.analyses.findings import IMPOSSIBLE_TIMES
+from longpole.analyses.impossible_values import has_impossible_times
 from longpole.analyses.iterations import (
     IterationRow,
     Mark,
@@ -151,7 +151,7 @@ waits 30 % of the time for launches while the host is inside an iteration: short
 does before the launch (20.0 µs of each).
     """
     rows, marked = iterations(trace), marks_of(trace)
-    is_withheld = _has_impossible_times(trace)
+    is_withheld = has_impossible_times(trace)
     if is_withheld:
         rows = rows.with_columns(pl.lit(None, rows.schema[name]).alias(name) for name in _RESTING)
     kinds = _kinds(rows)
@@ -164,10 +164,6 @@ does before the launch (20.0 µs of each).
         slowest=_slowest(rows),
         **measured._asdict(),
     )
-
-
-def _has_impossible_times(trace: Trace) -> bool:
-    return any(code in IMPOSSIBLE_TIMES for code, *_ in trace.core.event_warnings())
 
 
 def _first(frame: pl.DataFrame, column: str) -> Any:

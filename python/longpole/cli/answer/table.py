@@ -177,9 +177,13 @@ def question_table(
     """Return the table that answers a question; without a window, about the whole trace."""
     title = "whole trace" if window is None else window.title
     known = known_of_window(path, trace, window)
-    notes = _uncounted(trace, window) if shown.table in _OF_QUEUES and window else []
+    notes: list[Block] = []
+    if shown.table in _OF_QUEUES and window:
+        notes += _uncounted(trace, window)
     why = partial(_why_empty, shown.table, trace, is_part=window is not None and window.is_part)
-    return _answered(_answer_of(trace, window, shown), shown, title, known, why=why, notes=notes)
+    answer = _answer_of(trace, window, shown)
+    notes += _impossible(answer, shown.table, trace)
+    return _answered(answer, shown, title, known, why=why, notes=notes)
 
 
 def worth_tuning(path: str, trace: Trace, window: Window | None) -> Answer:
@@ -281,7 +285,7 @@ def _answered(
         **known,
         abstains_because=[Abstention("no_rows", title)] if code else [],
         data={"table": shown.table, **plain(answer)},
-        blocks=lambda: [Headline(f"{name_of(path)}: {shown.table}, {title}"), *blocks],
+        blocks=lambda: [Headline(f"{name_of(path)}: {shown.table}, {title}"), *blocks, *notes],
         records=lambda: [{"path": path, **record} for record in records],
     )
     return document, code
@@ -340,6 +344,18 @@ def _blocks(rows: pl.DataFrame, shown: Shown, why: Callable[[], str]) -> list[Bl
     of_all = f"The first {most} of {count(rows.height, 'row')}"
     rest = f"{of_all}; --top N shows more, --format csv all of them."
     return [*blocks, Sentence(rest)]
+
+
+def _impossible(answer: Any, table: str, trace: Trace) -> list[Block]:
+    """Return sentences about figures that a device cannot reach."""
+    import polars as pl
+
+    from longpole.analyses.impossible_values import impossible_values
+
+    rows = answer if isinstance(answer, pl.DataFrame) else None
+    if rows is not None and rows.is_empty():
+        return []
+    return [Sentence(told) for told in impossible_values(table, trace, rows)]
 
 
 def _why_empty(table: str, recording: Trace | Allocations, *, is_part: bool = False) -> str:

@@ -244,14 +244,14 @@ class _About:
         """
         relevant = [name for side in verdict.sides for name in _RELEVANT[side]]
         answers: list[Part] = []
-        unanswered: list[str] = []
+        unanswered: dict[str, list[str]] = {}
         asked = questions()
         for name in dict.fromkeys([*relevant, *asked]):
             asks = asked[name]
             blocks = self.answer(name, window)
             if all(isinstance(block, Sentence) for block in blocks):
                 told = " ".join(block.text for block in blocks if isinstance(block, Sentence))
-                unanswered.append(f"{asks}: {told[:1].lower()}{told[1:]}")
+                unanswered.setdefault(told, []).append(name)
                 continue
             key = f"question-{name.replace('_', '-')}"
             is_open = name in relevant
@@ -261,7 +261,8 @@ class _About:
             answers.append(section)
         if unanswered:
             title = "What this trace does not answer"
-            answers.append(self.section("unanswered", title, [Notes(unanswered)], is_folded=True))
+            reasons = [f"{', '.join(names)}: {told}" for told, names in unanswered.items()]
+            answers.append(self.section("unanswered", title, [Notes(reasons)], is_folded=True))
         return self.section("tables", "Tables", answers)
 
     def answer(self, name: str, window: Window) -> Sequence[Block]:
