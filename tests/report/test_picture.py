@@ -56,7 +56,8 @@ def test_the_window_is_the_one_asked_for(tmp_path):
         start = 100 * step
         builder.step(step, (start, start + 50 + step)).operator("aten::mm", (start, start + 50))
     texts, _ = drawn(tmp_path, builder, "--step", "3")
-    assert texts[0].startswith("step 3, ")
+    assert re.fullmatch(r"trace\.json: step 3( \(.*\))?, [\d.]+ µs", texts[0])
+    assert "<title>trace.json: step 3" in (tmp_path / "step.svg").read_text(encoding="utf-8")
 
 
 def test_a_picture_is_of_one_trace_and_of_work(tmp_path, capsys):

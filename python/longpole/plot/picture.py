@@ -25,6 +25,7 @@ _LINE: Final = 30
 _TICKS: Final = 5
 _MOST_LANES: Final = 8
 _LONGEST_LABEL: Final = 24
+_LONGEST_TITLE: Final = 110
 _LEAST: Final = 0.35
 """A bar narrower than this many pixels is drawn as part of the one before."""
 
@@ -42,13 +43,22 @@ def picture(drawn: Lanes, title: str) -> str:
             f'width="{_WIDTH}" height="{height}" font-family="sans-serif" font-size="12">'
         ),
         f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>',
-        f'<text x="{_LEFT}" y="24" font-size="14" fill="#222222">{_text(title)}</text>',
+        f"<title>{_text(title)}</title>",
+        (f'<text x="{_RIGHT}" y="24" font-size="14" fill="#222222">{_text(_fitted(title))}</text>'),
         *_axis(drawn.length_ns, len(rows)),
         *(part for at, row in enumerate(rows) for part in _lane(at, row, drawn)),
         *_legend(drawn, height - 14),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
+
+
+def _fitted(title: str) -> str:
+    """Shorten a title in the middle, so that the file and the time stay."""
+    if len(title) <= _LONGEST_TITLE:
+        return title
+    half = (_LONGEST_TITLE - 1) // 2
+    return f"{title[:half]}…{title[-half:]}"
 
 
 def _color(name: str) -> str:

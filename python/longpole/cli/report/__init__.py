@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.inputs import record_of
+from longpole.cli.answer.inputs import name_of, record_of
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.answer.windows import abstained
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
@@ -134,7 +134,7 @@ def _picture(
     if chosen is None or drawn is None:
         return abstained(_SCHEMA, name, trace, NO_WORK, "no_work")
     with new_file(output, force=force, inputs=[Path(name)] if name != "-" else []) as unfinished:
-        title = f"{chosen.name}, {duration(drawn.length_ns)}"
+        title = f"{Path(name_of(name)).name}: {chosen.title}, {duration(drawn.length_ns)}"
         unfinished.write_text(picture(drawn, title), encoding="utf-8")
     n_bytes = output.stat().st_size
     found = WrittenReport(output=str(output), bytes=n_bytes, sections=[])
