@@ -238,6 +238,7 @@ _CHECKS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "all_ranks": _flag,
     "annotation": _text,
     "annotations": _text,
+    "around": _integer,
     "as_recorded": _flag,
     "bandwidth": _number,
     "base": _side,

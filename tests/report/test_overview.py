@@ -295,3 +295,21 @@ def test_a_damaged_trace_has_no_gains(is_grave, tmp_path, reported):
     assert ("Limited by" in page.tiles) != is_grave
     assert page.ranges == []
     assert reported(sound).ranges
+
+
+@pytest.mark.parametrize("name", ["download.before", "masks.before", "kernels.before"])
+def test_the_page_and_the_text_name_the_same_event_of_the_shown_step(name, tmp_path, capsys):
+    path = RECORDINGS / f"{name}.json.gz"
+    trace = longpole.read_trace(path).without_profiler()
+    window = longpole.choose_window(trace)
+    named = [remedy for remedy in trace.verdict().remedies if remedy.named and remedy.events]
+    assert named
+    for remedy in named:
+        assert not window.clip(trace.events[[remedy.events[0]]]).is_empty()
+    assert program.run(["summary", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert program.run(["report", str(path), "-o", str(tmp_path / "x.html")]) == 0
+    page = (tmp_path / "x.html").read_text(encoding="utf-8")
+    for remedy in named:
+        assert re.search(rf"event\s+{remedy.events[0]}\b", text)
+        assert re.search(rf">event {remedy.events[0]}<", page)

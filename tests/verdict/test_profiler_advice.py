@@ -153,9 +153,14 @@ def test_advice_about_a_real_trace_names_no_option_of_another_profiler(path):
 # What the documentation of each profiler lists.
 TORCHS = {"activities", "with_stack", "record_shapes", "profile_memory", "experimental_config"}
 TORCHS |= {"wait", "warmup", "active", "pin_memory", "non_blocking"}
-TORCH = TORCHS | {"experimental_config", "profile_all_threads"}
+TORCH = TORCHS | {
+    "experimental_config",
+    "profile_all_threads",
+    "profiler_metrics",
+    "profiler_measure_per_kernel",
+}
 HAS = {
-    "torch": TORCH | {"enable_cuda_sync_events"},
+    "torch": TORCH | {"enable_cuda_sync_events", "profiler_metrics", "profiler_measure_per_kernel"},
     "torch_rocm": TORCH,
     "torch_xpu": TORCH,
     "torch_unknown": TORCH,
@@ -244,8 +249,11 @@ def test_names_of_processes_tell_the_profiler(document, profiler):
     assert longpole.read_trace((document + event).encode()).core.profiler == profiler
 
 
+LACKING = ("waits", "shapes", "allocations", "pinned", "all_threads", "counters")
+
+
 def test_every_profiler_has_every_option():
-    may_lack = dict.fromkeys(("waits", "shapes", "allocations", "pinned", "all_threads"), "-")
+    may_lack = dict.fromkeys(LACKING, "-")
     for options in OPTIONS.values():
         assert all(options._replace(vendor="AMD", **may_lack))
         assert not any(part.endswith(".") for part in options if part)

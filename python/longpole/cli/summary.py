@@ -239,6 +239,7 @@ def _limiting_blocks(trace: Trace, found: Summary) -> list[Block]:
         listed = f"{', '.join(others[:-1])} and {others[-1]}" if others[1:] else others[0]
         notes.append(f"Not shown, because they do not limit the step: {listed}.")
     nexts = [f"`longpole table TRACE {_NEXT_TABLES[side]}`" for side in sides]
+    nexts += ["`longpole table TRACE events --around N` (event N)"]
     notes.append(f"More: {', '.join([*nexts, '`longpole table TRACE`'])} (lists all tables).")
     return [*shown, *([Notes(notes)] if notes else [])]
 

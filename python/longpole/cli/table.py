@@ -90,6 +90,12 @@ _CHOICES: Final = {
         metavar="TYPE=TFLOPS",
         help="mfu, roofline: peak of a data type to use instead of the published one. Repeatable.",
     ),
+    "around": click.option(
+        "--around",
+        type=click.IntRange(0, MOST),
+        metavar="EVENT",
+        help="events: what encloses an event, its neighbours, and what it launched.",
+    ),
     "bandwidth": click.option(
         "--bandwidth",
         type=click.FloatRange(min=0, min_open=True),
@@ -171,6 +177,7 @@ def table(
       longpole table trace.json.gz operators --shapes --top 10
       longpole table trace.json.gz roofline --peak bf16=800 --step 3
       longpole table rank*.json.gz activities --sort inside_ns --format jsonl
+      longpole table trace.json.gz events --around 4711
       longpole table trace.json.gz graph_kernels --capture-trace capture.json.gz
     """
     paths, name = _name_of(words)
@@ -207,6 +214,11 @@ def _answer(
         return answer_memory(paths, window, options, shown)
     if name == "steps" and window.step_name is not None:
         shown = replace(shown, choices={**shown.choices, "step_name": window.step_name})
+    if shown.choices.get("around") is not None:
+        if window.is_any:
+            message = "--around finds an event in the whole trace; leave out the window"
+            raise click.UsageError(message)
+        window = replace(window, whole=True)
     is_whole = name in WHOLE_TABLES and not replace(window, step_name=None).is_any
     return answer_each(
         paths,

@@ -147,7 +147,9 @@ def gained(facts: Facts) -> tuple[list[Gained], list[str]]:
     places, failures = [], []
     for remedy in remedies():
         try:
-            places += [(remedy, found) for found in [*remedy.find(facts)][:_MOST_OF_ONE]]
+            for found in [*remedy.find(facts)][:_MOST_OF_ONE]:
+                events = facts.shown_first(found.events)
+                places.append((remedy, replace(found, events=events)))
         except Exception as error:  # noqa: BLE001 - one remedy must not take the verdict with it
             what = ": ".join(filter(None, [type(error).__name__, str(error)]))
             failures.append(f"Remedy {remedy.id} was skipped: {what}.")

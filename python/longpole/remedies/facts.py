@@ -193,6 +193,20 @@ class Facts:
         """The numbers of the windows; empty if they have none."""
         return tuple(self.core.numbers)
 
+    def shown_first(self, events: Sequence[int]) -> list[int]:
+        """Sort events that ran in the window that answers show before the others."""
+        numbers = self.parts["numbers"]
+        shown = numbers[self.parts["shown"]] if numbers else None
+        if shown not in self.numbers:
+            return [*events]
+        start_ns, end_ns = self.windows[self.numbers.index(shown)]
+
+        def is_elsewhere(event: int) -> bool:
+            place = self.place(event)
+            return place.end_ns <= start_ns or place.start_ns >= end_ns
+
+        return sorted(events, key=is_elsewhere)
+
     @property
     def unit(self) -> str:
         """What a sentence calls a window."""

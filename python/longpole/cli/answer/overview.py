@@ -110,14 +110,14 @@ def _intervals(trace: Trace, remedies: Sequence[Remedy], window: Window) -> Inte
 
 
 def _interval(remedy: Remedy, seen: Container[int], window: Window) -> Interval:
-    """Return the interval of a remedy, with its first event that the window shows.
+    """Return the interval of a remedy, with its first event.
 
-    Without such an event, the longest part of a thread in the window that the remedy changes.
+    If the window does not show it, also the longest part of a thread in the window that the remedy
+    changes.
     """
     low, high, words = remedy.told or (remedy.gain_low, remedy.gain_high, "")
     evidence = f": {remedy.evidence}" if remedy.evidence else ""
-    events = sorted(remedy.events, key=lambda event: event not in seen)
-    event = next(iter(events), None)
+    event = next(iter(remedy.events), None)
     time_range = None if event is None or event in seen else _time_range(remedy, window)
     return Interval(f"{remedy.advice}{evidence}.", low, high, words, event, time_range)
 
