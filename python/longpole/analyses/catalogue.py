@@ -221,6 +221,7 @@ def answer_blocks(
     """Return the answer about a window as blocks; a frame has at most `most` rows."""
     from longpole.analyses.empty_tables import why_empty
     from longpole.analyses.impossible_values import impossible_values
+    from longpole.analyses.legends import legend
     from longpole.report.blocks import Sentence
 
     answer = question(name)(trace, window)
@@ -228,8 +229,8 @@ def answer_blocks(
         return [*answer.blocks(), *map(Sentence, impossible_values(name, trace))]
     if answer.is_empty():
         return [Sentence(why_empty(name, trace))]
-    notes = map(Sentence, impossible_values(name, trace, answer))
-    return [*_frame_blocks(answer, most), *notes]
+    notes = [*legend(name, answer.head(most)), *impossible_values(name, trace, answer)]
+    return [*_frame_blocks(answer, most), *map(Sentence, notes)]
 
 
 def _declared(name: str) -> _Declared:

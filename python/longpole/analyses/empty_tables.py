@@ -129,7 +129,7 @@ _TABLES: Final[Mapping[str, tuple[Sequence[_Need], str]]] = {
     ),
     "kernel_gains": (
         (),
-        "Nothing to tune lies on the critical path: no kernel, or without kernels, no operator.",
+        "No kernel lies on its critical path: faster kernels would save nothing.",
     ),
     "kernel_sequences": (
         (_ACTIVITIES, _LAUNCHES, _OPERATORS),
@@ -150,7 +150,10 @@ _TABLES: Final[Mapping[str, tuple[Sequence[_Need], str]]] = {
 }
 """What each table is made of, and what it means if that was recorded but not in the window."""
 _NOT_OF_WINDOWS: Final = frozenset(
-    ("ascend_overlap", "collective_waits", "communication_links", "iterations", "violations")
+    (
+        *("ascend_overlap", "collective_waits", "communication_links", "iterations"),
+        *("kernel_gains", "violations"),
+    )
 )
 
 

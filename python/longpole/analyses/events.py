@@ -41,7 +41,7 @@ def events(
         A condition on the columns of `Trace.events`.
     around
         The number of an event, as answers print it: only this event, those that enclose it or its
-        launch, its neighbours, and what it launched, whatever the window.
+        launch, its neighbours, and what it launched, in the whole trace.
 
     Returns
     -------

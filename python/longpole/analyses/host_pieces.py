@@ -171,7 +171,7 @@ def _cut(owners: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
 
 
 def _between(pieces: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
-    """Name pieces by the operators or calls before and after them; the outermost counts."""
+    """Return pieces named by the operators or calls before and after them, the outermost."""
     known = events.filter(pl.col("kind").is_in(_KNOWN))
     before = (
         known.sort("end_ns", "start_ns", descending=[False, True])
@@ -203,7 +203,7 @@ def _between(pieces: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _name(before: str | None, after: str | None) -> str:
-    """Name time between two operators or calls, either of which may not exist."""
+    """Return the name of time between two operators or calls, either of which may not exist."""
     first, last = (short_name(name, _WIDEST) if name else None for name in (before, after))
     if first and last:
         return f"between {first} and {last}"

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from longpole.analyses.findings import IMPOSSIBLE_TIMES
+from longpole.analyses.legends import ABOVE_ALL
 from longpole.analyses.summary import summary as summarise
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.problems import usage_errors
 from longpole.cli.answer.windows import (
-    ABOVE_ALL,
     abstained,
     abstentions,
     exit_code_of,

@@ -178,6 +178,8 @@ _NAMES: Final = frozenset(
     ("annotation", "function", "kernel", "kernels", "name", "operator", "python")
 )
 
+_COUNTS: Final = frozenset(("bytes", "calls", "count"))
+
 
 def flat(frame: pl.DataFrame) -> pl.DataFrame:
     """Write lists as texts, for cells that hold one value."""
@@ -215,5 +217,6 @@ def _type(name: str, dtype: pl.DataType) -> Type:
     if name.endswith("share") or name.startswith(("share_of_", "of_")):
         return "share"
     if dtype.is_numeric():
-        return "number"
+        is_count = name in _COUNTS or name.startswith("n_") or name.endswith("_bytes")
+        return "count" if is_count and dtype.is_integer() else "number"
     return "flag" if str(dtype) == "Boolean" else "text"

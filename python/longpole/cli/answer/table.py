@@ -9,11 +9,11 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.analyses.catalogue import TABLES, choices_of, question
+from longpole.analyses.legends import legend
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import json_rows, name_of, records_of
 from longpole.cli.answer.problems import usage_errors
 from longpole.cli.answer.windows import (
-    ABOVE_ALL,
     code_of,
     exit_code_of,
     known_of,
@@ -66,16 +66,6 @@ _OF_SIDES: Final[Mapping[Side, str]] = {
     "copies": "Memory and copies",
 }
 _SHOWN_ROWS: Final = 50
-_INSIDE_CALL: Final = "A delay below zero: the activity began before its launch call returned."
-_NEGATIVE: Final = {
-    "launch_times": ("delay_ns", _INSIDE_CALL),
-    "launch_summary": ("delay_median_ns", _INSIDE_CALL),
-    "operator_kernels": (
-        "start_delay_ns",
-        "A start_delay below zero: the clocks of host and device disagree.",
-    ),
-}
-"""The delay of a table, and what it means if it is below zero."""
 _LEAST_GAIN: Final = 0.005
 """Kernels with a smaller gain from running twice as fast are not worth tuning."""
 
@@ -333,11 +323,7 @@ def _blocks(rows: pl.DataFrame, shown: Shown, why: Callable[[], str]) -> list[Bl
     if rows.is_empty():
         return [Sentence("No row matches the condition." if shown.where else why())]
     most = shown.top or _SHOWN_ROWS
-    notes = [
-        *_above_all(rows),
-        *_negative(rows.head(most), shown.table),
-        *_repetitions(rows, shown.table),
-    ]
+    notes = map(Sentence, legend(shown.table, rows.head(most)))
     blocks: list[Block] = [table_of(rows.head(most), shown.sort), *notes]
     if rows.height <= most:
         return blocks
@@ -363,28 +349,6 @@ def _why_empty(table: str, recording: Trace | Allocations, *, is_part: bool = Fa
     from longpole.analyses.empty_tables import why_empty
 
     return why_empty(table, recording, is_part=is_part)
-
-
-def _above_all(rows: pl.DataFrame) -> list[Sentence]:
-    """Explain shares of a window above 100 %."""
-    if "window_share" not in rows.columns or rows.is_empty():
-        return []
-    largest = rows["window_share"].max()
-    return [Sentence(ABOVE_ALL)] if isinstance(largest, float) and largest > 1 else []
-
-
-def _negative(rows: pl.DataFrame, table: str) -> list[Sentence]:
-    """Explain delays below zero."""
-    name, told = _NEGATIVE.get(table, (None, ""))
-    return [Sentence(told)] if name and (rows[name] < 0).any() else []
-
-
-def _repetitions(rows: pl.DataFrame, table: str) -> list[Sentence]:
-    """Say that nothing marks the steps."""
-    if table != "steps" or rows["step"].is_not_null().any():
-        return []
-    told = "Nothing marks steps: these are repetitions of GPU activities"
-    return [Sentence(f"{told}; to see one, --between START END.")]
 
 
 def _timed(waits: pl.DataFrame, trace: Trace) -> pl.DataFrame:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from longpole.windows import Window
 
 __all__ = [
-    "ABOVE_ALL",
     "Found",
     "abstained",
     "abstentions",
@@ -40,7 +39,6 @@ __all__ = [
 
 # Findings of `check` that explain why nothing can be measured.
 _REASONS: Final = frozenset({"profiler_message", "unknown_categories"})
-ABOVE_ALL: Final = "Shares above 100 % are sums over several devices, threads or streams."
 # Codes of events of a device that may be activities.
 _UNKNOWN_TASKS: Final = frozenset({"unknown_task_type", "unknown_device_line"})
 # Codes of records without a valid time.

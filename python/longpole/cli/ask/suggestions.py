@@ -97,7 +97,7 @@ def _suggestion(word: str, context: click.Context) -> str | None:
 
 
 def _of_others(word: str, context: click.Context) -> str | None:
-    """Name the commands that have an option which this one lacks."""
+    """Return the commands that have an option which this one lacks."""
     program = context.find_root().command
     if not isinstance(program, click.Group):
         return None
