@@ -110,7 +110,7 @@ def rows_size(n_rows: int, row_pixels: int, *, least: int = 0) -> dict[str, Any]
 
 
 def _of_table(table: Table, label: str) -> Figure | None:
-    """Draw the first quantity of a table by the names in its rows."""
+    """Draw the first time or share of a table, else its first number, by the names in its rows."""
     if any(column.title in _ONE_BY_ONE for column in table.columns):
         return None
     texts = [at for at, column in enumerate(table.columns) if column.is_left]
@@ -118,7 +118,8 @@ def _of_table(table: Table, label: str) -> Figure | None:
     quantities = [at for at, column in enumerate(table.columns) if _is_quantity(column)]
     if not quantities:
         return None
-    drawn = quantities[0]
+    # `min` returns the first of equal columns.
+    drawn = min(quantities, key=lambda at: table.columns[at].type == "count")
     rows = [
         (_label(table.columns, row, name), float(value))
         for row in table.rows
@@ -130,7 +131,7 @@ def _of_table(table: Table, label: str) -> Figure | None:
 
 def _is_quantity(column: Column) -> bool:
     """Whether a column is drawn; the length of the window is the same in all rows."""
-    return column.type in _DRAWN and column.title != "window"
+    return column.type in _DRAWN and column.title not in {"count", "window"}
 
 
 def _label(columns: Sequence[Column], row: Sequence[Cell], name: int | None) -> str:
