@@ -426,6 +426,7 @@ class Trace(TraceTables):
             parts, facts = self._core.verdict(
                 window, data_load=data_load, step_name=step_name, every_window=False
             )
+        parts |= {"recording_cost": self._cost, "bounds_of_cost": parts["bounds"]}
         devices = self.device_properties
         verdict = verdict_of(parts, lambda options: Facts(facts, parts, options, devices))
         verdict = replace(verdict, recorded=self._recorded(step_name, data_load))

@@ -34,6 +34,7 @@ def _of_all_steps(trace):
     """Return the verdict with facts from all steps."""
     window = core_window(None, None, 0, None, "period", whole=False)
     parts, core = trace.core.verdict(window, data_load=None, step_name=None, every_window=True)
+    parts |= {"recording_cost": None, "bounds_of_cost": parts["bounds"]}
     return verdict_of(parts, lambda options: Facts(core, parts, options))
 
 

@@ -23,7 +23,7 @@ from longpole.cli.ask.options import Options, answers, shared_options, top_optio
 from longpole.cli.ask.traces import answer_each, given_memory_file, traces_argument
 from longpole.cli.ask.windows import OF_TIME, Asked, Recording, profiler_options, window_options
 from longpole.errors import WindowError
-from longpole.recording_cost import step_blocks
+from longpole.recording_cost import unused_blocks
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import DATA_FORMATS, Document
 from longpole.verdict.blocks import left_out_of, verdict_blocks
@@ -220,7 +220,7 @@ def _tables(trace: Trace, found: Summary) -> dict[str, Table]:
 def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned]) -> list[Block]:
     return [
         Headline(_title(path, trace, found)),
-        *step_blocks(found.recording_cost),
+        *unused_blocks(found.recording_cost),
         *verdict_blocks(found.verdict),
         *_warned(found, warnings),
         *_limiting_blocks(trace, found),
@@ -261,8 +261,7 @@ def _warned(found: Summary, warnings: Sequence[Warned]) -> list[Block]:
 
 def _title(path: str, trace: Trace, found: Summary) -> str:
     window = found.window
-    clause = f" ({window.clause})" if window.clause else ""
-    facts = [window.name, f"{duration(window.duration_ns)}{clause}"]
+    facts = [window.title]
     if trace.rank is not None:
         facts.append(f"rank {trace.rank}")
     return f"{name_of(path)}: {', '.join(facts)}"

@@ -8,6 +8,8 @@ from longpole.verdict.advice import mostly_stopped
 from longpole.verdict.spent import spent_on, what_to_record
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from longpole.remedies.catalogue import Gained
     from longpole.remedies.facts import Facts
     from longpole.remedies.parts import VerdictParts
@@ -94,15 +96,26 @@ def _line(row: Gained) -> str:
 
 
 def saving(row: Gained) -> str:
-    """Return the gain of a remedy, between its certain and its possible gain."""
+    """Return the gain of a remedy, between its certain and its possible gain.
+
+    If the changes listed before it take away most of it, that is what it gains after these.
+    """
     if not row.remedy.is_computed:
         return "what it saves is not computed"
-    low, high = told_interval(row)
-    if _is_little_then(row):
-        return f"then saves {_between(low, high)}"
-    if row.remedy.is_upper_bound:
-        return f"saves up to {_between(high, high)}"
-    return f"saves {_between(low, high)}"
+    alone = f"{_up_to(row)}{_between(row.low, row.high)}"
+    also = f", including {_listed(row.also)}" if row.also else ""
+    if not _is_little_then(row):
+        return f"saves {alone}{also}"
+    return f"saves {_between(*told_interval(row))} after the changes above, or {alone} without them"
+
+
+def _up_to(row: Gained) -> str:
+    return "up to " if row.remedy.is_upper_bound else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Join names with commas and an "and"."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def told_interval(row: Gained) -> tuple[float, float]:
