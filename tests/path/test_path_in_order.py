@@ -66,7 +66,7 @@ def test_short_stretches_between_the_longest_are_one_row(trace):
     rows = sections_table(sections, 1).rows
     before, longest, after = rows
     assert longest[4] == "aten::mm"
-    assert before[4].startswith("15 shorter: aten::linear, ")
+    assert before[4].startswith("15 parts: aten::linear 480 µs, host time outside operators ")
     assert before[1] + longest[1] + after[1] == path.length_ns
     assert (before[3], longest[3]) == ("host", "device")
 

@@ -110,7 +110,7 @@ class Gained:
     then: float
     """Gain after the remedies listed before it."""
     also: tuple[str, ...] = ()
-    """What it shortens beside its side, if that limits the program and taking no time gains less."""
+    """What it shortens beside its side, if it gains more than a limiting side taking no time."""
 
 
 @cache

@@ -37,14 +37,19 @@ _ALIKE: Final = 0.015
 
 
 def named_of(rows: list[Gained], parts: VerdictParts) -> list[Gained]:
-    """List the remedies to report: those with a sufficient certain gain, best first."""
+    """List the remedies to report: those with a sufficient certain gain, best first.
+
+    Those that may not be possible come last.
+    """
     if parts["status"] not in {"ok", "balanced"} or mostly_stopped(parts):
         return []
     best = max(dict(parts["gains"]).values())
     worth = [row for row in rows if row.low >= _LEAST and row.then >= _LEAST_THEN]
     certain = max((row.low for row in worth if not row.remedy.is_upper_bound), default=0.0)
     computed = [row for row in worth if _may_be_named(row, best, certain)]
-    return [*computed, *(row for row in rows if not row.remedy.is_computed)][:_MOST]
+    named = [*computed, *(row for row in rows if not row.remedy.is_computed)][:_MOST]
+    # In the order in which they were evaluated one after another.
+    return sorted(named, key=lambda row: row.remedy.is_upper_bound)
 
 
 def _may_be_named(row: Gained, best: float, certain: float) -> bool:
@@ -102,15 +107,17 @@ def saving(row: Gained) -> str:
     """
     if not row.remedy.is_computed:
         return "what it saves is not computed"
-    alone = f"{_up_to(row)}{_between(row.low, row.high)}"
+    alone = _interval(row, row.low, row.high)
     also = f", including {_listed(row.also)}" if row.also else ""
     if not _is_little_then(row):
         return f"saves {alone}{also}"
-    return f"saves {_between(*told_interval(row))} after the changes above, or {alone} without them"
+    then = _interval(row, *told_interval(row))
+    return f"saves {then} once the other changes are made, or {alone} alone"
 
 
-def _up_to(row: Gained) -> str:
-    return "up to " if row.remedy.is_upper_bound else ""
+def _interval(row: Gained, low: float, high: float) -> str:
+    """Format a gain as an interval, or as its upper bound if the change may not be possible."""
+    return f"up to {_between(high, high)}" if row.remedy.is_upper_bound else _between(low, high)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -54,9 +54,12 @@ class Remedy(Data):
     """Changes that may be possible; the same if there are no others."""
     events: tuple[int, ...]
     """Rows of `Trace.events` that show it best."""
-    told: tuple[float, float, str] | None = field(default=None, metadata=HIDDEN)
-    """Least and greatest share that it saves, and their wording; None if the verdict does not
-    list it."""
+    told: tuple[float, float, str] = field(default=(0.0, 0.0, ""), metadata=HIDDEN)
+    """Least and greatest share that it saves, and their wording."""
+    is_listed: bool = field(default=False, metadata=HIDDEN)
+    """Whether the verdict lists it: as named, or as also possible."""
+    is_upper_bound: bool = field(default=False, metadata=HIDDEN)
+    """Whether even its lower bound is an upper bound, because it may not be possible."""
     forms: tuple[Form, ...] = field(default=(), repr=False, metadata=HIDDEN)
 
 

@@ -114,7 +114,9 @@ def _remedy(row: Gained, *, is_named: bool, is_listed: bool) -> Remedy:
         changes=tuple(found.careful),
         hopeful_changes=tuple(found.hopeful or found.careful),
         events=tuple(found.events),
-        told=(*told_interval(row), saving(row)) if is_listed else None,
+        told=(*told_interval(row), saving(row)),
+        is_listed=is_listed,
+        is_upper_bound=row.remedy.is_upper_bound,
         forms=tuple(found.forms),
     )
 
