@@ -89,7 +89,9 @@ def test_the_figures_are_those_of_the_answers(name, reported):
     assert page.tiles.get("MFU") == (None if utilisation is None else share(utilisation))
     assert "Memory peak" not in page.tiles
     assert "-" not in page.tiles.values()
-    listed = sorted((it for it in found.verdict.remedies if it.told), key=lambda it: not it.named)
+    listed = sorted(
+        (it for it in found.verdict.remedies if it.is_listed), key=lambda it: not it.named
+    )
     for drawn, remedy in zip(page.ranges, listed, strict=True):
         assert drawn == pytest.approx(remedy.told[:2], abs=1e-4)
 

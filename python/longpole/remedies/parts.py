@@ -151,5 +151,7 @@ class VerdictParts(TypedDict):
     """Profiler of the trace, whose options advice names."""
     is_of_server: bool
     """Whether an inference server marks its iterations, so that there is no loop to change."""
+    runs_elsewhere: bool
+    """Whether the GPU activities of the trace are all outside the window."""
     recording_cost: RecordingCost | None
     """The overhead that the times do not contain; None if they are as recorded."""

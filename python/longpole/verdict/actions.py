@@ -37,19 +37,14 @@ _ALIKE: Final = 0.015
 
 
 def named_of(rows: list[Gained], parts: VerdictParts) -> list[Gained]:
-    """List the remedies to report: those with a sufficient certain gain, best first.
-
-    Those that may not be possible come last.
-    """
+    """List the remedies to report: those with a sufficient certain gain, best first."""
     if parts["status"] not in {"ok", "balanced"} or mostly_stopped(parts):
         return []
     best = max(dict(parts["gains"]).values())
     worth = [row for row in rows if row.low >= _LEAST and row.then >= _LEAST_THEN]
     certain = max((row.low for row in worth if not row.remedy.is_upper_bound), default=0.0)
     computed = [row for row in worth if _may_be_named(row, best, certain)]
-    named = [*computed, *(row for row in rows if not row.remedy.is_computed)][:_MOST]
-    # In the order in which they were evaluated one after another.
-    return sorted(named, key=lambda row: row.remedy.is_upper_bound)
+    return [*computed, *(row for row in rows if not row.remedy.is_computed)][:_MOST]
 
 
 def _may_be_named(row: Gained, best: float, certain: float) -> bool:

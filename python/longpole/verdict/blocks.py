@@ -44,8 +44,7 @@ def left_out_of(verdict: Findings) -> list[str]:
 
 def ranked(remedies: Sequence[Remedy]) -> Notes:
     """Return remedies as numbered lines with their gains, as a verdict lists them."""
-    rows = sorted(remedies, key=lambda row: row.is_upper_bound)
-    return Notes([_ranked_line(row) for row in rows], are_numbered=True)
+    return Notes([_ranked_line(row) for row in remedies], are_numbered=True)
 
 
 def _ranked_line(row: Remedy) -> str:

@@ -58,8 +58,6 @@ class Remedy(Data):
     """Least and greatest share that it saves, and their wording."""
     is_listed: bool = field(default=False, metadata=HIDDEN)
     """Whether the verdict lists it: as named, or as also possible."""
-    is_upper_bound: bool = field(default=False, metadata=HIDDEN)
-    """Whether even its lower bound is an upper bound, because it may not be possible."""
     forms: tuple[Form, ...] = field(default=(), repr=False, metadata=HIDDEN)
 
 

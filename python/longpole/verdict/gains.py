@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole.wording import whole_percent
+
 if TYPE_CHECKING:
     from longpole.remedies.parts import Side, VerdictParts
 
@@ -50,12 +52,12 @@ class Gains:
             return "nothing"
         if self._is_inferred:
             return f"about {max(round(10 * gain), 1)}0 %"
-        return f"{100 * gain:.0f} %" if gain >= 0.005 else "less than 1 %"  # noqa: PLR2004
+        return whole_percent(gain)
 
     def most(self, gain: float) -> str:
         """Format a gain as an upper bound."""
         told = self.percent(gain)
-        return told if told.startswith(("nothing", "less")) else f"up to {told}"
+        return told if told.startswith(("nothing", "less", "over")) else f"up to {told}"
 
 
 def n_words(text: str) -> int:

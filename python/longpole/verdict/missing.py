@@ -138,7 +138,10 @@ def stopped(parts: VerdictParts) -> str:
 
 
 def no_device(parts: VerdictParts) -> list[str]:
-    """Describe a program without recorded GPU activities."""
+    """Describe a program, or a window of it, without recorded GPU activities."""
+    if parts["runs_elsewhere"]:
+        why = "no GPU activity runs in it, so there is nothing to compare the host with"
+        return [f"{window(parts)}; {why}.", *_host(parts)]
     first = f"{window(parts)}; no GPU activity is recorded{_although(parts)}."
     told = [f"{stopped(parts).capitalize()}."] if mostly_stopped(parts) else []
     _, record = advice(parts)

@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from longpole.recording import Options
+    from longpole.recording_cost import RecordingCost
     from longpole.remedies.catalogue import Gained
     from longpole.remedies.facts import Facts
     from longpole.remedies.parts import VerdictParts
     from longpole.report.blocks import Block
 
-__all__ = ["Verdict", "verdict_of"]
+__all__ = ["Verdict", "verdict_of", "with_trace"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,23 @@ class Verdict(Findings):
         from longpole.report.html import html
 
         return html(self.blocks())
+
+
+def with_trace(parts: VerdictParts, cost: RecordingCost | None = None) -> VerdictParts:
+    """Add what the results of the core for a window do not contain.
+
+    If the trace has GPU activities but the only window has none, nothing can be compared in it.
+    """
+    is_idle = parts["n_windows"] == 1 and not parts["recorded"]["n_activities"]
+    runs_elsewhere = is_idle and parts["status"] != "no_device"
+    if runs_elsewhere:
+        parts = {**parts, "status": "no_device", "sides": [], "cause": None, "gaps": []}
+    return {
+        **parts,
+        "runs_elsewhere": runs_elsewhere,
+        "recording_cost": cost,
+        "bounds_of_cost": parts["bounds"],
+    }
 
 
 def verdict_of(parts: VerdictParts, facts_of: Callable[[Options], Facts]) -> Verdict:
@@ -116,7 +134,6 @@ def _remedy(row: Gained, *, is_named: bool, is_listed: bool) -> Remedy:
         events=tuple(found.events),
         told=(*told_interval(row), saving(row)),
         is_listed=is_listed,
-        is_upper_bound=row.remedy.is_upper_bound,
         forms=tuple(found.forms),
     )
 

@@ -55,8 +55,7 @@ _FACTOR: Final = re.compile(
 )
 _NO_FAMILY: Final = "other"
 _ORDER: Final = (
-    "Sorted by the gain that is certain; of similar gains, the easiest change comes first. Changes "
-    "that may not be possible come last."
+    'Sorted by certain gain ("up to" counts half); of similar gains, the easiest is first.'
 )
 _WORK: Final = frozenset(
     ("operator", "runtime", "host_gap", "data_loading", "kernel", "copy", "communication")

@@ -73,19 +73,19 @@ def _kind_of(trace: Trace, change: Change) -> str:
 
 def _effect(alike: Sequence[Change]) -> str:
     """Return what changes of one kind do, in words."""
-    match alike[0]:
-        case RemoveWait():
-            return "no wait"
-        case Drop():
-            return "takes no time"
-        case Scale():
-            factors = sorted(float(it.by) for it in alike if isinstance(it, Scale))
-            least, most = (f"{factor:.2g}" for factor in (factors[0], factors[-1]))
-            return f"time x {least}" if least == most else f"time x {least} to {most}"
+    first = alike[0]
+    if isinstance(first, RemoveWait):
+        return "no wait"
+    if isinstance(first, Drop):
+        return "takes no time"
+    if isinstance(first, Scale):
+        factors = sorted(float(it.by) for it in alike if isinstance(it, Scale))
+        least, most = (f"{factor:.2g}" for factor in (factors[0], factors[-1]))
+        return f"time x {least}" if least == most else f"time x {least} to {most}"
     times_ns = [it.time_ns for it in alike if isinstance(it, Replace | Insert)]
     least_ns, most_ns = min(times_ns), max(times_ns)
     times = duration(least_ns) if least_ns == most_ns else duration_range(least_ns, most_ns)
-    return f"takes {times}" if isinstance(alike[0], Replace) else f"{times} added"
+    return f"takes {times}" if isinstance(first, Replace) else f"{times} added"
 
 
 class _Changed(NamedTuple):
