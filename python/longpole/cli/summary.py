@@ -12,7 +12,6 @@ from longpole.analyses.summary import summary as summarise
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.problems import usage_errors
 from longpole.cli.answer.windows import (
-    ABOVE_ALL,
     abstained,
     abstentions,
     exit_code_of,
@@ -237,7 +236,7 @@ def _limiting_blocks(trace: Trace, found: Summary) -> list[Block]:
     notes = [*left_out_of(found.verdict), *_notes(trace, found, wanted)]
     if others:
         listed = f"{', '.join(others[:-1])} and {others[-1]}" if others[1:] else others[0]
-        notes.append(f"Not shown, because they do not limit the step: {listed}.")
+        notes.append(f"Not shown, because they do not limit the {found.window.noun}: {listed}.")
     nexts = [f"`longpole table TRACE {_NEXT_TABLES[side]}`" for side in sides]
     notes.append(f"More: {', '.join([*nexts, '`longpole table TRACE`'])} (lists all tables).")
     return [*shown, *([Notes(notes)] if notes else [])]
@@ -361,7 +360,8 @@ def _figures(time: str, found: Summary) -> tuple[Column, ...]:
 def _cells(
     found: Summary, time_ns: int, n_events: int, longest_ns: int, event: int
 ) -> tuple[Cell, ...]:
-    return time_ns, _share(found, time_ns), n_events, longest_ns, event
+    is_part = time_ns <= found.window.duration_ns
+    return time_ns, _share(found, time_ns) if is_part else None, n_events, longest_ns, event
 
 
 def _notes(trace: Trace, found: Summary, shown: Collection[str]) -> list[str]:
@@ -373,7 +373,8 @@ def _notes(trace: Trace, found: Summary, shown: Collection[str]) -> list[str]:
     ranked = {f"{section}s": rows for section, rows in _rankings(found).items()}
     times_ns = (row[1] for section, rows in ranked.items() if section in shown for row in rows)
     if max(times_ns, default=0) > found.window.duration_ns:
-        notes.append(ABOVE_ALL)
+        told = f"Times longer than the {found.window.noun} are sums over several devices, threads"
+        notes.append(f"{told} or streams.")
     notes += _cut(trace, found, shown)
     unlinked = found.unlinked
     if unlinked.n_unlinked:

@@ -110,7 +110,7 @@ class Gained:
     then: float
     """Gain after the remedies listed before it."""
     also: tuple[str, ...] = ()
-    """What it shortens beside its side, if it gains more than a limiting side taking no time."""
+    """What it shortens in addition to its side, if that limits the program and gains less."""
 
 
 @cache
@@ -216,7 +216,7 @@ def _with_gains(facts: Facts, places: list[tuple[Remedy, Found]]) -> list[Gained
 
 
 def _also(facts: Facts, remedy: Remedy, found: Found) -> tuple[str, ...]:
-    """Name what the changes of a remedy shorten beside its side."""
+    """Return the names of what the changes of a remedy shorten in addition to its side."""
     changes = [it for it in (*found.careful, *found.hopeful) if not isinstance(it, Insert)]
     names = {_ALSO.get(change.kind or "") for change in changes}
     sides = {_side(facts, change) for change in changes}
@@ -260,7 +260,7 @@ _ALSO: Final = {
     "event_wait": "waits between streams",
     "kernel_delay": "delays between kernels",
 }
-"""What a remedy may shorten beside its side: kinds of waits and delays, and other sides."""
+"""What a remedy may shorten in addition to its side: kinds of waits and delays, and other sides."""
 
 _SIDES: Final[dict[str, Side]] = {
     "kernel": "kernels",
