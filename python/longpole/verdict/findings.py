@@ -93,7 +93,7 @@ class Uncertainty:
 
 @dataclass(frozen=True, slots=True)
 class Bounds(Data):
-    """Lower and upper bound of a side's gain, regardless of missing records."""
+    """Lower and upper bound of a side's gain."""
 
     low: float
     high: float
@@ -124,7 +124,8 @@ class Findings(Data):
     gains: dict[Side, float]
     """How much shorter it would be without each side."""
     bounds: dict[Side, Bounds]
-    """Lower and upper bound of each gain; both equal the gain without missing records."""
+    """Lower and upper bound of each gain, given what is missing from the trace, and for every cost
+    that recording may have had."""
     gaps: tuple[Gap, ...]
     """Unexplained time left out of lengths and gains, longest first."""
     steps: tuple[int, ...]
