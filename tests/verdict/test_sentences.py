@@ -94,7 +94,7 @@ def test_a_ranked_remedy_saves_what_the_verdict_says():
     [line, *_] = ranked(verdict.remedies).items
     _, _, saves = best.told
     where = f"(event {best.events[0]})"
-    assert line == f"{best.remedy} {saves} {where}. {best.advice}: {best.evidence}."
+    assert line == f"{best.remedy}: {saves} {where}. {best.advice}: {best.evidence}."
     assert f"{best.advice}: {best.evidence}; {saves} {where}." in verdict.actions
 
 

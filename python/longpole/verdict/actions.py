@@ -112,7 +112,7 @@ def saving(row: Gained) -> str:
 
 def _interval(row: Gained, low: float, high: float) -> str:
     """Format a gain as an interval, or as its upper bound if the change may not be possible."""
-    return f"up to {_between(high, high)}" if row.remedy.is_upper_bound else _between(low, high)
+    return _between(0.0 if row.remedy.is_upper_bound else low, high)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -137,9 +137,14 @@ def _between(low: float, high: float) -> str:
 
     Examples
     --------
-    >>> _between(0.251, 0.384), _between(0.83, 0.832)
-    ('25 to 38 %', '83 %')
+    >>> _between(0.251, 0.384), _between(0.83, 0.832), _between(0.001, 0.2), _between(0, 0.001)
+    ('25 to 38 %', '83 %', 'up to 20 %', 'less than 1 %')
     """
-    if high - low < _ALIKE or round(100 * low) == round(100 * high):
+    least, most = round(100 * low), round(100 * high)
+    if most <= 0:
+        return "less than 1 %" if high > 0 else "nothing"
+    if least <= 0:
+        return f"up to {most} %"
+    if high - low < _ALIKE or least == most:
         return f"{50 * (low + high):.0f} %"
-    return f"{100 * low:.0f} to {100 * high:.0f} %"
+    return f"{least} to {most} %"

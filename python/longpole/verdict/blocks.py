@@ -51,4 +51,4 @@ def _ranked_line(row: Remedy) -> str:
     evidence = f": {row.evidence}" if row.evidence else ""
     where = f" (event {row.events[0]})" if row.events else ""
     _, _, saved = row.told
-    return f"{row.remedy} {saved}{where}. {row.advice}{evidence}."
+    return f"{row.remedy}: {saved}{where}. {row.advice}{evidence}."

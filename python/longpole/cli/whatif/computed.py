@@ -158,12 +158,11 @@ def _segments(trace: Trace, path: CriticalPath, window: str, remedy: Remedy) -> 
 def _alone(found: Found, remedy: Remedy) -> str:
     """Return the length of the shown window alone, with each set of changes."""
     path = found.path
-    least, most = (
+    least_ns, most_ns = sorted(
         path.what_if(changes).makespan_ns for changes in (remedy.changes, remedy.hopeful_changes)
     )
-    becomes = (
-        duration(least) if least == most else f"{duration(least)} or, at most, {duration(most)}"
-    )
+    is_one = duration(least_ns) == duration(most_ns)
+    becomes = duration(least_ns) if is_one else duration_range(least_ns, most_ns)
     return (
         f"{found.name[0].upper()}{found.name[1:]} alone would take {becomes} instead of "
         f"{duration(path.length_ns)}. The gain above is that of all steps of the verdict, for "
