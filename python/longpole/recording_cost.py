@@ -21,13 +21,16 @@ __all__ = [
     "OverheadParts",
     "RecordingCost",
     "cost_blocks",
+    "is_told",
     "measured_step_ns",
     "misfit",
+    "range_of",
     "recorded_sentence",
     "recording_cost_of",
     "step_blocks",
     "step_sentence",
     "unknown_cost",
+    "unused_blocks",
 ]
 
 CostStatus = Literal["estimated", "measured", "given", "unknown"]
@@ -212,6 +215,22 @@ def misfit(parts: OverheadParts, step_time_ns: int) -> str | None:
     return f"{without}, the step takes {least}, not {asked}: {other}"
 
 
+def is_told(cost: RecordingCost) -> bool:
+    """Whether answers say that the overhead was removed: it is known, and changes the step."""
+    recorded_ns, step_ns = cost["recorded_step_ns"], cost["step_ns"]
+    if not recorded_ns or step_ns is None:
+        return False
+    return cost["status"] != "estimated" or 1 - step_ns / recorded_ns > SAID_ABOVE
+
+
+def range_of(cost: RecordingCost) -> list[str]:
+    """Return the range of the step without the profiler if it is estimated, and as recorded."""
+    recorded = f"{duration(cost['recorded_step_ns'] or 0)} recorded"
+    if cost["status"] != "estimated":
+        return [recorded]
+    return [duration_range(cost["least_step_ns"] or 0, cost["most_step_ns"] or 0), recorded]
+
+
 def step_sentence(cost: RecordingCost) -> str | None:
     """Return the step time without the profiler, if that differs from the recording.
 
@@ -221,19 +240,16 @@ def step_sentence(cost: RecordingCost) -> str | None:
     >>> cost.update(status="estimated", recorded_step_ns=98_000_000, step_ns=43_000_000)
     >>> cost.update(least_step_ns=38_000_000, most_step_ns=51_000_000)
     >>> step_sentence(cost)
-    'Without the profiler the median step takes about 43.0 ms (98.0 ms recorded; 38.0 to 51.0 ms).'
+    'Without the profiler the median step takes about 43.0 ms (38.0 to 51.0 ms; 98.0 ms recorded).'
     """
-    recorded_ns, step_ns = cost["recorded_step_ns"], cost["step_ns"]
-    if not recorded_ns or step_ns is None:
+    if not is_told(cost):
         return None
-    if cost["status"] == "estimated" and 1 - step_ns / recorded_ns <= SAID_ABOVE:
-        return None
-    recorded, unit = f"{duration(recorded_ns)} recorded", _median_of(noun_of(cost["unit"]))
+    unit, taken = _median_of(noun_of(cost["unit"])), duration(cost["step_ns"] or 0)
+    known = "; ".join(range_of(cost))
     if cost["status"] == "estimated":
-        bounds = duration_range(cost["least_step_ns"] or 0, cost["most_step_ns"] or 0)
-        return f"{_WITHOUT} {unit} takes about {duration(step_ns)} ({recorded}; {bounds})."
+        return f"{_WITHOUT} {unit} takes about {taken} ({known})."
     source = "given" if cost["status"] == "given" else "measured"
-    return f"{_WITHOUT} {unit} takes {duration(step_ns)}, as {source} ({recorded})."
+    return f"{_WITHOUT} {unit} takes {taken}, as {source} ({known})."
 
 
 def _median_of(unit: str) -> str:
@@ -259,11 +275,15 @@ def recorded_sentence(cost: RecordingCost) -> str | None:
 
 def step_blocks(cost: RecordingCost | None) -> list[Block]:
     """Show the step time without the profiler, if that differs from the recording."""
-    if cost is None:
+    told = None if cost is None else step_sentence(cost)
+    return [*([Notes([told])] if told else []), *unused_blocks(cost)]
+
+
+def unused_blocks(cost: RecordingCost | None) -> list[Block]:
+    """Show why a step time measured without the profiler was not used, if so."""
+    if cost is None or cost["status"] != "estimated" or not cost["reason"]:
         return []
-    reason = cost["reason"] if cost["status"] == "estimated" else None
-    rows = [step_sentence(cost), f"{reason}." if reason else None]
-    return [Notes([text for text in rows if text])] if any(rows) else []
+    return [Notes([f"{cost['reason']}."])]
 
 
 def cost_blocks(cost: RecordingCost) -> list[Block]:

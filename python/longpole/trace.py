@@ -417,7 +417,7 @@ class Trace(TraceTables):
         from longpole.critical_path.windows import core_window
         from longpole.remedies.facts import Facts
         from longpole.verdict.damaged import damaged
-        from longpole.verdict.values import verdict_of
+        from longpole.verdict.values import verdict_of, with_trace
         from longpole.verdict.withheld import MOST_IMPOSSIBLE, with_impossible_times
 
         number = None if step is None else step_number(step)
@@ -426,6 +426,7 @@ class Trace(TraceTables):
             parts, facts = self._core.verdict(
                 window, data_load=data_load, step_name=step_name, every_window=False
             )
+        parts = with_trace(parts, self._cost)
         devices = self.device_properties
         verdict = verdict_of(parts, lambda options: Facts(facts, parts, options, devices))
         verdict = replace(verdict, recorded=self._recorded(step_name, data_load))

@@ -44,6 +44,11 @@ _INVISIBLE: Final = re.compile(
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
 )
 _CPP_NOISE: Final = re.compile(r"^void |\(anonymous namespace\)::|at::native::|<unnamed>::")
+_NODE: Final = re.compile(
+    r"autograd::engine::evaluate_function: (?:torch::autograd::)?"
+    r"(?:(?P<forward>.+?)Backward0?|(?P<other>.+))$",
+    re.DOTALL,
+)
 _PARAMETERS: Final = re.compile(r"\([^()]*\)$")
 _WORD_END: Final = re.compile(r".*[^0-9A-Za-z]", re.DOTALL)
 _LEAST_ROOM: Final = 4
@@ -215,6 +220,8 @@ def short_name(name: str | None, width: int = 60) -> str:
     'softmax f32'
     >>> short_name("/usr/lib/python3/site-packages/torch/nn/linear.py(114): forward", 30)
     '…/nn/linear.py(114): forward'
+    >>> short_name("autograd::engine::evaluate_function: MmBackward0")
+    'backward of Mm'
     """
     if name is None:
         return "(no name)"
@@ -226,7 +233,10 @@ def short_name(name: str | None, width: int = 60) -> str:
 
 
 def _clean(name: str) -> str:
-    """Return a name without C++ noise."""
+    """Return a name without C++ noise, and an autograd node by what it is the backward of."""
+    node = _NODE.match(name)
+    if node:
+        return escape(f"backward of {node['forward']}" if node["forward"] else node["other"])
     return escape(_CPP_NOISE.sub("", name)) or "(empty name)"
 
 

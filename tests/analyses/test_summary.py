@@ -314,8 +314,8 @@ def test_shares_of_several_threads_above_all_of_the_time_say_so():
     for thread in (1, 2, 3):
         builder.call("cudaDeviceSynchronize", (10, 100), thread=thread)
     out = every_table(builder)
-    assert "270 µs 270.0 %" in out
-    assert "Shares above 100 % are sums over several devices, threads or streams" in out
+    assert "270 µs - 3" in out
+    assert " are sums over several devices, threads or streams" in out
 
 
 def test_times_of_several_devices_and_processes_are_said_to_be_sums(tmp_path, capsys):
@@ -339,7 +339,7 @@ def test_times_of_several_devices_and_processes_are_said_to_be_sums(tmp_path, ca
     out = every_table(builder)
     assert "kernels of 2 devices time" in out
     assert "operators of 2 processes self time" in out
-    assert "196 µs 196.0 %" in out
+    assert "196 µs -" in out
     run(["table", str(builder.write(tmp_path / "trace.json")), "kernels"])
     assert "sums over several devices" in capsys.readouterr().out
 
@@ -384,7 +384,7 @@ def test_only_the_tables_about_what_limits_the_step_are_shown(
     out = capsys.readouterr().out
     heads = [line.split("  ")[1].strip() for line in out.splitlines() if line.startswith("  ")]
     is_head = {name: any(name in head.split() for head in heads) for name in (shown, named)}
-    assert out.count("Not shown, because they do not limit the step") == 1
+    assert out.count("Not shown, because they do not limit the trace") == 1
     assert named in out.partition("Not shown")[2]
     assert is_head[shown]
 

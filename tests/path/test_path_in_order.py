@@ -66,7 +66,7 @@ def test_short_stretches_between_the_longest_are_one_row(trace):
     rows = sections_table(sections, 1).rows
     before, longest, after = rows
     assert longest[4] == "aten::mm"
-    assert before[4].startswith("15 shorter: aten::linear, ")
+    assert before[4].startswith("15 parts: aten::linear 480 µs, forward 160 µs, ")
     assert before[1] + longest[1] + after[1] == path.length_ns
     assert (before[3], longest[3]) == ("host", "device")
 
@@ -91,3 +91,13 @@ def test_the_command_shows_the_order_in_every_format(trace, tmp_path, capsys):
     assert len(capsys.readouterr().out.splitlines()) == len(rows) + 1
     assert run(["path", path, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["data"]["in_order"] is None
+
+
+def test_an_operator_is_shown_with_the_sizes_of_its_inputs():
+    sizes = {"Input Dims": [[8, 16], [16, 4]]}
+    builder = TraceBuilder().step(1, (0, 100)).operator("aten::mm", (10, 90), **sizes)
+    _, sections = told(builder)
+    [row] = (row for row in sections if row["name"] == "aten::mm")
+    assert row["inputs"] == "[[8, 16], [16, 4]]"
+    shown = [row[4] for row in sections_table(sections, 10).rows]
+    assert "aten::mm [8, 16] [16, 4]" in shown

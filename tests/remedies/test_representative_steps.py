@@ -13,7 +13,7 @@ from longpole.critical_path.windows import core_window
 from longpole.remedies.facts import Facts
 from longpole.testing import TraceBuilder
 from longpole.verdict.blocks import basis_of
-from longpole.verdict.values import verdict_of
+from longpole.verdict.values import verdict_of, with_trace
 
 SAVE = "train.py(7): save"
 
@@ -34,6 +34,7 @@ def _of_all_steps(trace):
     """Return the verdict with facts from all steps."""
     window = core_window(None, None, 0, None, "period", whole=False)
     parts, core = trace.core.verdict(window, data_load=None, step_name=None, every_window=True)
+    parts = with_trace(parts)
     return verdict_of(parts, lambda options: Facts(core, parts, options))
 
 

@@ -35,7 +35,7 @@ def test_small_kernels_are_said_to_have_room_for_more():
     assert (found.gain_low, found.gain_high, found.named) == (0, 0, True)
     assert verdict.actions[0] == (
         "Give the GPU more work at once, such as a larger batch: for 96.2 % of the time kernels "
-        "have about 16 blocks for 132 multiprocessors; what it saves is not computed (event 407)."
+        "have about 16 blocks for 132 multiprocessors; what it saves is not computed (event 204)."
     )
 
 

@@ -13,6 +13,7 @@ import longpole
 from longpole.analyses.mfu import mfu
 from longpole.analyses.ranks import ranks
 from longpole.cli import program
+from longpole.cli.answer import overview
 from longpole.testing import TraceBuilder
 from longpole.wording import duration, share
 
@@ -88,7 +89,9 @@ def test_the_figures_are_those_of_the_answers(name, reported):
     assert page.tiles.get("MFU") == (None if utilisation is None else share(utilisation))
     assert "Memory peak" not in page.tiles
     assert "-" not in page.tiles.values()
-    listed = sorted((it for it in found.verdict.remedies if it.told), key=lambda it: not it.named)
+    listed = sorted(
+        (it for it in found.verdict.remedies if it.is_listed), key=lambda it: not it.named
+    )
     for drawn, remedy in zip(page.ranges, listed, strict=True):
         assert drawn == pytest.approx(remedy.told[:2], abs=1e-4)
 
@@ -153,23 +156,26 @@ def test_a_remedy_is_told_of_once(tmp_path, reported):
     assert text.count('<section id="more-remedies">') == 1
 
 
-def test_the_bar_of_a_remedy_leads_to_the_part_of_the_window_that_it_changes(tmp_path, reported):
+def test_the_bar_of_a_remedy_leads_to_an_event_of_the_window_or_to_what_it_changes(
+    tmp_path, reported
+):
     path = RECORDINGS / "decode.before.json.gz"
     reported(path)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     trace = longpole.read_trace(path).without_profiler()
     window = longpole.choose_window(trace)
     [trip] = [it for it in trace.verdict().remedies if it.remedy == "round_trip"]
-    starts = trace.events["start_ns"].gather(trip.events)
-    assert not starts.is_between(window.start_ns, window.end_ns).any()
+    [start_ns] = trace.events["start_ns"].gather(trip.events[:1])
+    assert window.start_ns <= start_ns < window.end_ns
+    assert f'href="#event-{trip.events[0]}"' in text
+    elsewhere = overview._interval(trip, [], window)
     parts = {
-        (str(start - window.start_ns), str(end - start))
+        (start - window.start_ns, end - start)
         for change in trip.changes
         for _, start, end in getattr(change, "time_ranges", None) or ()
         if window.start_ns <= start < end <= window.end_ns
     }
-    links = re.findall(r'<a href="#timeline" data-from="(\d+)" data-length="(\d+)">', text)
-    assert links[0] in parts
+    assert elsewhere.time_range in parts
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -14,6 +14,7 @@ from longpole.damage import Damage
 from longpole.report.text import text
 from longpole.testing import TraceBuilder
 from longpole.verdict.damaged import damaged
+from longpole.verdict.values import with_trace
 from real_traces import SHARED
 
 PLACES = range(1, 11)
@@ -89,9 +90,9 @@ def test_every_verdict_says_the_damage_first(status):
     # Where waits lead, the status is ok and no side is named.
     trace = training().read()
     parts, _ = trace.core.verdict(("usual",), data_load=None, step_name=None, every_window=False)
-    parts |= {"status": status, "sides": []}
+    parts = with_trace(parts) | {"status": status, "sides": []}
     found = damaged(trace.verdict(), parts, Damage(is_grave=False, sentence="It is damaged."))
-    assert found.sentence.startswith("It is damaged. The step takes 100 µs")
+    assert found.sentence.startswith("It is damaged. The median step takes 100 µs")
 
 
 def test_a_cut_between_two_events_is_a_cut():

@@ -118,7 +118,7 @@ def test_work_that_repeats_is_not_called_a_step():
     trace = read(events)
     window = longpole.choose_window(trace)
     assert (window.kind, window.step) == ("repetition", None)
-    assert trace.verdict().sentence.startswith("A repetition takes 100 µs (mean of 18); ")
+    assert trace.verdict().sentence.startswith("The median repetition takes 100 µs; ")
     assert trace.steps.is_empty()
 
 

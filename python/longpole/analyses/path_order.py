@@ -9,11 +9,13 @@ from longpole.critical_path.explain import MEANINGS
 from longpole.data import Row
 from longpole.kernel_names import kernel_label
 from longpole.report.blocks import Column, Table
+from longpole.wording import duration, operator_name, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from longpole.critical_path.path import CriticalPath
+    from longpole.report.blocks import Cell
     from longpole.trace import Trace
 
 __all__ = ["PathRow", "in_order", "sections_table"]
@@ -25,8 +27,9 @@ _ON_DEVICE: Final = frozenset(
     )
 )
 _STEP: Final = "ProfilerStep#"
-_BACKWARD: Final = "autograd::engine::evaluate_function: "
 _MOST_NAMES: Final = 2
+_WIDEST: Final = 40
+_INPUTS: Final = ("Input Dims", "Input dims")
 
 
 class PathRow(Row):
@@ -50,6 +53,8 @@ class PathRow(Row):
     """Number of segments."""
     event: int | None
     """The event of the longest segment."""
+    inputs: str | None
+    """The sizes of the inputs of that operator, as recorded."""
 
 
 class _Segment(NamedTuple):
@@ -58,6 +63,7 @@ class _Segment(NamedTuple):
     annotation: str | None
     kind: str
     event: int | None
+    operator: int | None
     start_ns: int
     duration_ns: int
 
@@ -75,6 +81,7 @@ def in_order(path: CriticalPath, trace: Trace) -> list[PathRow]:
     """
     start_ns, _ = path.window
     length_ns = max(path.length_ns, 1)
+    sizes = _sizes(trace)
     found = []
     for (side, name, annotation), alike in groupby(_segments(path, trace), key=lambda it: it[:3]):
         segments = list(alike)
@@ -88,12 +95,22 @@ def in_order(path: CriticalPath, trace: Trace) -> list[PathRow]:
                 side=side,
                 name=name,
                 annotation=annotation,
-                kind=_most([(segment.kind, segment.duration_ns) for segment in segments])[0],
+                kind=_most([(segment.kind, segment.duration_ns) for segment in segments])[0][0],
                 count=len(segments),
                 event=longest.event,
+                inputs=sizes.get(longest.operator) if longest.operator is not None else None,
             )
         )
     return found
+
+
+def _sizes(trace: Trace) -> dict[int, str]:
+    """Return the sizes of the inputs of operators, where they are recorded."""
+    arguments = trace.args("cpu_op")
+    column = next((it for it in _INPUTS if arguments is not None and it in arguments.columns), None)
+    if arguments is None or column is None:
+        return {}
+    return dict(arguments.select("event", arguments[column].cast(str)).drop_nulls().rows())
 
 
 def _segments(path: CriticalPath, trace: Trace) -> Iterator[_Segment]:
@@ -103,10 +120,11 @@ def _segments(path: CriticalPath, trace: Trace) -> Iterator[_Segment]:
     for kind, event, name, start_ns, duration_ns in path.segments.select(columns).rows():
         side = "device" if kind in _ON_DEVICE else "host"
         operator, annotation = (None, None) if event is None else around.find(event)
+        known = None if operator is None else around.name(operator)
         if kind == "data_loading":
-            operator = annotation
-        told = operator or _name_of(kind, name)
-        yield _Segment(side, told, annotation, kind, event, start_ns, duration_ns)
+            known, operator = annotation, None
+        told = known or _name_of(kind, name)
+        yield _Segment(side, told, annotation, kind, event, operator, start_ns, duration_ns)
 
 
 def _name_of(kind: str, name: str | None) -> str:
@@ -126,32 +144,37 @@ class _Around:
         self._names = events["name"].cast(str).to_list()
         launches = trace.launches.select("event", "call")
         self._calls = dict(launches.drop_nulls().rows())
-        self._known: dict[int, tuple[str | None, str | None]] = {}
+        self._known: dict[int, tuple[int | None, str | None]] = {}
 
-    def find(self, event: int) -> tuple[str | None, str | None]:
+    def name(self, event: int) -> str | None:
+        name: str | None = self._names[event]
+        return name
+
+    def find(self, event: int) -> tuple[int | None, str | None]:
         if event not in self._known:
             self._known[event] = self._find(event)
         return self._known[event]
 
-    def _find(self, event: int) -> tuple[str | None, str | None]:
-        operator = annotation = None
+    def _find(self, event: int) -> tuple[int | None, str | None]:
+        operator: int | None = None
+        annotation: str | None = None
         place: int | None = self._calls.get(event, event)
         while place is not None:
             kind, name = self._kinds[place], self._names[place]
             if kind == "operator":
-                operator = name
+                operator = place
             elif kind == "annotation" and annotation is None and not name.startswith(_STEP):
                 annotation = name
             place = self._parents[place]
         return operator, annotation
 
 
-def _most(parts: Sequence[tuple[str, int]]) -> list[str]:
-    """Sort names by their total time."""
+def _most(parts: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Sum the time of each name, longest first."""
     total_ns: dict[str, int] = {}
     for name, duration_ns in parts:
         total_ns[name] = total_ns.get(name, 0) + duration_ns
-    return sorted(total_ns, key=lambda name: -total_ns[name])
+    return sorted(total_ns.items(), key=lambda row: -row[1])
 
 
 def sections_table(sections: Sequence[PathRow], top: int) -> Table:
@@ -163,7 +186,7 @@ def sections_table(sections: Sequence[PathRow], top: int) -> Table:
         enumerate(sections), key=lambda pair: pair[0] if pair[0] in chosen else None
     ):
         run = [row for _, row in alike]
-        rows.append(run[0] if len(run) == 1 else _together(run))
+        rows.append(_alone(run[0]) if len(run) == 1 else _together(run))
     columns = [
         Column("start", "duration"),
         Column("time", "duration"),
@@ -173,31 +196,28 @@ def sections_table(sections: Sequence[PathRow], top: int) -> Table:
         Column("mostly"),
         Column("event", "event"),
     ]
-    cells = [
-        [
-            *(row["start_ns"], row["duration_ns"], row["share"], row["side"]),
-            *(row["name"].removeprefix(_BACKWARD), row["kind"], row["event"]),
-        ]
-        for row in rows
-    ]
-    return Table(columns, cells)
+    return Table(columns, rows)
 
 
-def _together(run: Sequence[PathRow]) -> PathRow:
-    """Return short sections as one."""
-    names = _most([(row["name"].removeprefix(_BACKWARD), row["duration_ns"]) for row in run])
-    annotations = {row["annotation"] for row in run}
+def _alone(row: PathRow) -> Sequence[Cell]:
+    name = operator_name(row["name"], row["inputs"])
+    times = row["start_ns"], row["duration_ns"], row["share"]
+    return (*times, row["side"], name, row["kind"], row["event"])
+
+
+def _together(run: Sequence[PathRow]) -> Sequence[Cell]:
+    """Return short sections as one row: the names with most of their time, and the longest."""
+    names = _most([(row["name"], row["duration_ns"]) for row in run])
     sides = {row["side"] for row in run}
     longest = max(run, key=lambda row: row["duration_ns"])
-    told = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
-    return PathRow(
-        start_ns=run[0]["start_ns"],
-        duration_ns=sum(row["duration_ns"] for row in run),
-        share=sum(row["share"] for row in run),
-        side=sides.pop() if len(sides) == 1 else "both",
-        name=f"{len(run):,} shorter: {told}",
-        annotation=annotations.pop() if len(annotations) == 1 else None,
-        kind=_most([(row["kind"], row["duration_ns"]) for row in run])[0],
-        count=sum(row["count"] for row in run),
-        event=longest["event"],
+    told = [f"{short_name(name, _WIDEST)} {duration(of_ns)}" for name, of_ns in names[:_MOST_NAMES]]
+    rest = ", …" if len(names) > _MOST_NAMES else ""
+    return (
+        run[0]["start_ns"],
+        sum(row["duration_ns"] for row in run),
+        sum(row["share"] for row in run),
+        sides.pop() if len(sides) == 1 else "both",
+        f"{len(run):,} parts: {', '.join(told)}{rest}",
+        _most([(row["kind"], row["duration_ns"]) for row in run])[0][0],
+        longest["event"],
     )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from longpole.analyses.findings import IMPOSSIBLE_TIMES
-from longpole.analyses.legends import ABOVE_ALL
 from longpole.analyses.summary import summary as summarise
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.problems import usage_errors
@@ -23,7 +22,7 @@ from longpole.cli.ask.options import Options, answers, shared_options, top_optio
 from longpole.cli.ask.traces import answer_each, given_memory_file, traces_argument
 from longpole.cli.ask.windows import OF_TIME, Asked, Recording, profiler_options, window_options
 from longpole.errors import WindowError
-from longpole.recording_cost import step_blocks
+from longpole.recording_cost import unused_blocks
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import DATA_FORMATS, Document
 from longpole.verdict.blocks import left_out_of, verdict_blocks
@@ -220,7 +219,7 @@ def _tables(trace: Trace, found: Summary) -> dict[str, Table]:
 def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned]) -> list[Block]:
     return [
         Headline(_title(path, trace, found)),
-        *step_blocks(found.recording_cost),
+        *unused_blocks(found.recording_cost),
         *verdict_blocks(found.verdict),
         *_warned(found, warnings),
         *_limiting_blocks(trace, found),
@@ -237,7 +236,7 @@ def _limiting_blocks(trace: Trace, found: Summary) -> list[Block]:
     notes = [*left_out_of(found.verdict), *_notes(trace, found, wanted)]
     if others:
         listed = f"{', '.join(others[:-1])} and {others[-1]}" if others[1:] else others[0]
-        notes.append(f"Not shown, because they do not limit the step: {listed}.")
+        notes.append(f"Not shown, because they do not limit the {found.window.noun}: {listed}.")
     nexts = [f"`longpole table TRACE {_NEXT_TABLES[side]}`" for side in sides]
     nexts += ["`longpole table TRACE events --around N` (event N)"]
     notes.append(f"More: {', '.join([*nexts, '`longpole table TRACE`'])} (lists all tables).")
@@ -262,8 +261,7 @@ def _warned(found: Summary, warnings: Sequence[Warned]) -> list[Block]:
 
 def _title(path: str, trace: Trace, found: Summary) -> str:
     window = found.window
-    clause = f" ({window.clause})" if window.clause else ""
-    facts = [window.name, f"{duration(window.duration_ns)}{clause}"]
+    facts = [window.title]
     if trace.rank is not None:
         facts.append(f"rank {trace.rank}")
     return f"{name_of(path)}: {', '.join(facts)}"
@@ -363,7 +361,8 @@ def _figures(time: str, found: Summary) -> tuple[Column, ...]:
 def _cells(
     found: Summary, time_ns: int, n_events: int, longest_ns: int, event: int
 ) -> tuple[Cell, ...]:
-    return time_ns, _share(found, time_ns), n_events, longest_ns, event
+    is_part = time_ns <= found.window.duration_ns
+    return time_ns, _share(found, time_ns) if is_part else None, n_events, longest_ns, event
 
 
 def _notes(trace: Trace, found: Summary, shown: Collection[str]) -> list[str]:
@@ -375,7 +374,8 @@ def _notes(trace: Trace, found: Summary, shown: Collection[str]) -> list[str]:
     ranked = {f"{section}s": rows for section, rows in _rankings(found).items()}
     times_ns = (row[1] for section, rows in ranked.items() if section in shown for row in rows)
     if max(times_ns, default=0) > found.window.duration_ns:
-        notes.append(ABOVE_ALL)
+        told = f"Times longer than the {found.window.noun} are sums over several devices, threads"
+        notes.append(f"{told} or streams.")
     notes += _cut(trace, found, shown)
     unlinked = found.unlinked
     if unlinked.n_unlinked:

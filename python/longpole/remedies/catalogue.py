@@ -7,17 +7,19 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from longpole.critical_path.changes import RemoveWait, Scale, parts_of
+from longpole.critical_path.changes import Drop, Insert, RemoveWait, Scale, parts_of
 from longpole.remedies.model import EFFORTS, Found, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from longpole.critical_path.changes import Change
+    from longpole.critical_path.changes import Change, WorkKind
     from longpole.remedies.facts import Facts
-    from longpole.remedies.parts import Fact, Side
+    from longpole.remedies.parts import BoundsParts, Fact, Side
 
-__all__ = ["CATALOGUE", "Gained", "RemedyId", "gained", "remedies"]
+    _Gain = tuple[int, float, float, float, Fact, Fact]
+
+__all__ = ["CATALOGUE", "Gained", "RemedyId", "gained", "remedies", "side_bounds"]
 
 CATALOGUE: Final = (
     "warm_up",
@@ -73,6 +75,9 @@ _MOST_IN_TURN: Final = 6
 # whose cost for the host is known to about a quarter.
 _LEAST_PACE: Final = 0.75
 
+# A remedy that gains this much more than its side taking no time shortens something else, too.
+_LEAST_MORE: Final = 0.005
+
 # Gains count as similar if one is at least this fraction of the other.
 _ALIKE: Final = 0.8
 
@@ -104,6 +109,8 @@ class Gained:
     high_by: Fact
     then: float
     """Gain after the remedies listed before it."""
+    also: tuple[str, ...] = ()
+    """What it shortens in addition to its side, if that limits the program and gains less."""
 
 
 @cache
@@ -147,9 +154,7 @@ def gained(facts: Facts) -> tuple[list[Gained], list[str]]:
     places, failures = [], []
     for remedy in remedies():
         try:
-            for found in [*remedy.find(facts)][:_MOST_OF_ONE]:
-                events = facts.shown_first(found.events)
-                places.append((remedy, replace(found, events=events)))
+            places += [(remedy, found) for found in [*remedy.find(facts)][:_MOST_OF_ONE]]
         except Exception as error:  # noqa: BLE001 - one remedy must not take the verdict with it
             what = ": ".join(filter(None, [type(error).__name__, str(error)]))
             failures.append(f"Remedy {remedy.id} was skipped: {what}.")
@@ -157,11 +162,37 @@ def gained(facts: Facts) -> tuple[list[Gained], list[str]]:
     return _in_turn(facts, rows), failures
 
 
+def side_bounds(facts: Facts) -> list[tuple[Side, BoundsParts]]:
+    """Return the bounds of the gain of each side, for every cost of recording.
+
+    The cost is known as a range, over which the gains of remedies are computed, too. Like remedies,
+    the upper bound leaves out GPU activities before the windows.
+    """
+    sets: list[list[Change]] = [[Drop(kind=kind) for kind in it] for it in _KINDS_OF.values()]
+    events = [work.event for work in (*facts.kernels, *facts.copies)]
+    sets += [[replace(change, events=events) for change in changes] for changes in sets]
+    gains = _gains(facts, sets)
+    found = zip(facts.parts["bounds"], gains, gains[len(_KINDS_OF) :], strict=False)
+    return [(side, _extended(bounds, every, inside)) for (side, bounds), every, inside in found]
+
+
+def _extended(bounds: BoundsParts, every: _Gain, inside: _Gain) -> BoundsParts:
+    low, high, low_by, high_by = bounds
+    if every[4] == "recording_cost" and every[2] < low:
+        low, low_by = every[2], every[4]
+    for gain in (every, inside):
+        if gain[5] == "recording_cost" and gain[3] > high:
+            high, high_by = gain[3], gain[5]
+    return low, high, low_by, high_by
+
+
 def _with_gains(facts: Facts, places: list[tuple[Remedy, Found]]) -> list[Gained]:
     sets: list[Sequence[Change]] = []
     for _, found in places:
         sets += [found.careful, found.hopeful or found.careful]
     gains = _gains(facts, sets)
+    sides = {side: high for side, (_, high, *_) in facts.parts["bounds_of_cost"]}
+    told = [] if facts.parts["waits_lead"] else facts.parts["sides"]
     rows = []
     for number, (remedy, found) in enumerate(places):
         careful, hopeful = gains[2 * number], gains[2 * number + 1]
@@ -174,10 +205,23 @@ def _with_gains(facts: Facts, places: list[tuple[Remedy, Found]]) -> list[Gained
         if gain > most:
             gain, gain_ns = most, min(gain_ns, round(most * facts.mean_ns))
         low = min(low, most)
-        if high_by != "recording_cost":  # for which the side itself does not account
+        if high_by != "recording_cost":  # which may leave the host less to do before the windows
             high = min(high, max(most, at_most))
-        rows.append(Gained(remedy, found, gain_ns, gain, low, high, low_by, high_by, then=low))
+        is_more = remedy.side in told and high > _LEAST_MORE + sides[remedy.side]
+        also = _also(facts, remedy, found) if is_more else ()
+        rows.append(
+            Gained(remedy, found, gain_ns, gain, low, high, low_by, high_by, then=low, also=also)
+        )
     return _ordered(rows)
+
+
+def _also(facts: Facts, remedy: Remedy, found: Found) -> tuple[str, ...]:
+    """Return the names of what the changes of a remedy shorten in addition to its side."""
+    changes = [it for it in (*found.careful, *found.hopeful) if not isinstance(it, Insert)]
+    names = {_ALSO.get(change.kind or "") for change in changes}
+    sides = {_side(facts, change) for change in changes}
+    names |= {_ALSO[side] for side in sides if side is not None and side != remedy.side}
+    return tuple(name for name in _ALSO.values() if name in names)
 
 
 def _sure(row: Gained) -> float:
@@ -197,6 +241,26 @@ def _ordered(rows: list[Gained]) -> list[Gained]:
         ordered.append(first)
     return ordered
 
+
+_KINDS_OF: Final[dict[Side, tuple[WorkKind, ...]]] = {
+    "kernels": ("kernel",),
+    "host": ("data_loading", "operator", "runtime", "host_gap", "launch", "handover"),
+    "communication": ("communication",),
+    "copies": ("copy",),
+}
+"""The kinds of time of each side, as the core counts them."""
+
+_ALSO: Final = {
+    "host": "host work",
+    "kernels": "kernels",
+    "copies": "memory copies",
+    "communication": "communication",
+    "sync_return": "waits of the host",
+    "queue_full": "waits for room in the queue",
+    "event_wait": "waits between streams",
+    "kernel_delay": "delays between kernels",
+}
+"""What a remedy may shorten in addition to its side: kinds of waits and delays, and other sides."""
 
 _SIDES: Final[dict[str, Side]] = {
     "kernel": "kernels",
@@ -291,9 +355,7 @@ def _in_turn(facts: Facts, rows: list[Gained]) -> list[Gained]:
     return [replace(row, then=then.get(id(row), row.then)) for row in rows]
 
 
-def _gains(
-    facts: Facts, sets: Sequence[Sequence[Change]]
-) -> list[tuple[int, float, float, float, Fact, Fact]]:
+def _gains(facts: Facts, sets: Sequence[Sequence[Change]]) -> list[_Gain]:
     if not sets:
         return []
     return facts.core.gains([[parts_of(change) for change in changes] for changes in sets])

@@ -140,7 +140,12 @@ def _found(facts: Facts, runs: list[_Run]) -> Found:
             f"{facts.per_window(n_launches):,.0f} of {count(round(facts.per_window(n_all)))} "
             f"launches {_as_seen(facts)}"
         ),
-        events=[work.call for run in runs[:1] for work in run.works[:1] if work.call is not None],
+        events=[
+            work.call
+            for run in facts.shown_first(runs)[:1]
+            for work in run.works[:1]
+            if work.call is not None
+        ],
     )
 
 

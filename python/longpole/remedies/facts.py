@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from longpole._core import is_own_frame
 from longpole.flops import Call, Work, call_of, work_of
@@ -33,6 +33,16 @@ _LEAST_LAUNCHED: Final = 0.05
 _SAMPLED: Final = 10_000
 
 Built = TypeVar("Built")
+
+
+class _InWindow(Protocol):
+    """A row of a window."""
+
+    @property
+    def window(self) -> int: ...
+
+
+InWindow = TypeVar("InWindow", bound=_InWindow)
 
 # The arguments of an operator with the types, strides and values of its inputs.
 _INPUTS: Final = ("Input type", "Input Strides", "Concrete Inputs")
@@ -129,6 +139,11 @@ class DeviceWait(NamedTuple):
     work: int | None
     """The GPU activity that it waited for."""
 
+    @property
+    def window(self) -> int:
+        """The window in which the call begins."""
+        return self.call.window
+
 
 class Named(NamedTuple):
     """Events with one name within some time of a thread."""
@@ -192,20 +207,6 @@ class Facts:
     def numbers(self) -> tuple[int, ...]:
         """The numbers of the windows; empty if they have none."""
         return tuple(self.core.numbers)
-
-    def shown_first(self, events: Sequence[int]) -> list[int]:
-        """Sort events that ran in the window that answers show before the others."""
-        numbers = self.parts["numbers"]
-        shown = numbers[self.parts["shown"]] if numbers else None
-        if shown not in self.numbers:
-            return [*events]
-        start_ns, end_ns = self.windows[self.numbers.index(shown)]
-
-        def is_elsewhere(event: int) -> bool:
-            place = self.place(event)
-            return place.end_ns <= start_ns or place.start_ns >= end_ns
-
-        return sorted(events, key=is_elsewhere)
 
     @property
     def unit(self) -> str:
@@ -339,6 +340,11 @@ class Facts:
         """Whether a function belongs to the program, not to a library."""
         return is_own_frame(function)
 
+    def enclosing_operator(self, event: int) -> int | None:
+        """Return the innermost operator around an event."""
+        rows = self.around(event)
+        return next((row for row, kind, _ in rows if kind == "operator" and row != event), None)
+
     def own_frame(self, event: int) -> str | None:
         """Return the innermost function of the program around an event; None without stacks."""
         frames = (name for _, kind, name in self.around(event) if kind == "python")
@@ -422,7 +428,25 @@ class Facts:
         others = [(lane, gap.start_ns, gap.end_ns) for lane in self.launch_lanes - {gap.lane}]
         return not self.launched_in(others)
 
+    @cached_property
+    def shown(self) -> int:
+        """The index of the window that answers show; -1 if it is not one of these windows."""
+        numbers, shown = self.parts["numbers"], self.parts["shown"]
+        if not numbers:
+            return shown
+        return self.numbers.index(numbers[shown]) if numbers[shown] in self.numbers else -1
+
     def longest(self, activities: Iterable[Activity | OnThread], most: int = 8) -> list[int]:
-        """Return the longest events, longest first."""
+        """Return the longest events of the shown window, longest first, then those of others."""
         ranked = sorted(activities, key=lambda row: (-row.duration_ns, row.event))
-        return [row.event for row in ranked[:most]]
+        return [row.event for row in self.shown_first(ranked)[:most]]
+
+    def event_at(self, gap: ThreadGap) -> int | None:
+        """Return what follows a gap, or what precedes it if the other begins in another window."""
+        _, end_ns = self.windows[gap.window]
+        is_other = gap.after is None or self.place(gap.after).start_ns >= end_ns
+        return gap.before if is_other and gap.before is not None else gap.after
+
+    def shown_first(self, rows: Iterable[InWindow]) -> list[InWindow]:
+        """Return rows in their order, but those of the shown window first."""
+        return sorted(rows, key=lambda row: row.window != self.shown)

@@ -67,6 +67,10 @@ class _Row(NamedTuple):
         return sum(it.duration_ns for it in self.operators)
 
     @property
+    def window(self) -> int:
+        return self.operators[0].kernels[0].window
+
+    @property
     def rate(self) -> float:
         """The best bandwidth of its kernels, in bytes per ns."""
         return max(_bytes(it) / max(it.duration_ns, 1) for it in self.operators)
@@ -89,7 +93,7 @@ def _find(facts: Facts) -> Iterator[Found]:
     hopeful = _times((row, _least_ns(row)) for row in wide)
     launches = [facts.place(it.operator) for row in wide for it in row.operators[1:]]
     time_ranges = [it.time_range for it in launches]
-    longest = max(rows, key=lambda row: row.duration_ns)
+    longest = max(rows, key=lambda row: (row.window == facts.shown, row.duration_ns))
     n_kernels = round(facts.per_window(sum(len(row.operators) for row in rows)))
     names = [it.name.removeprefix("aten::") for it in longest.operators]
     dots = ", ..." if len(names) > 4 else ""  # noqa: PLR2004 - as many are read at a glance

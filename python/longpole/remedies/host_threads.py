@@ -74,7 +74,7 @@ def _find(facts: Facts) -> Iterator[Found]:
             f"it stands still {n_each} a {facts.unit}, for "
             f"{duration(round(facts.per_window(total_ns)))}, at another place each time"
         ),
-        events=[stop.event for stop in longest[:8] if stop.event is not None],
+        events=[stop.event for stop in facts.shown_first(longest)[:8] if stop.event is not None],
     )
 
 

@@ -30,7 +30,8 @@ def _find(facts: Facts) -> Iterator[Found]:
         hopeful=[Drop(kind="data_loading")],
         advice=f"Use more loader workers or {facts.options.prefetch}",
         evidence=f"each {facts.unit} waits for the workers for {duration(waited_ns)}",
-        events=facts.longest(loading) or [gap.after for gap in gaps[:8] if gap.after is not None],
+        events=facts.longest(loading)
+        or [gap.after for gap in facts.shown_first(gaps)[:8] if gap.after is not None],
     )
 
 

@@ -45,7 +45,8 @@ def _find(facts: Facts) -> Iterator[Found]:
         hopeful=[Drop(kind="data_loading")],
         advice=advice,
         evidence=f"each {facts.unit} makes or awaits a batch for {duration(mean_ns)}",
-        events=facts.longest(loading) or [gap.after for gap in gaps[:8] if gap.after is not None],
+        events=facts.longest(loading)
+        or [gap.after for gap in facts.shown_first(gaps)[:8] if gap.after is not None],
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
     from longpole.recording import Profiler
+    from longpole.recording_cost import RecordingCost
     from longpole.windows import Unit
 
 __all__ = [
@@ -119,7 +120,9 @@ class VerdictParts(TypedDict):
     gaps: list[GapParts]
     gains: list[tuple[Side, float]]
     bounds: list[tuple[Side, BoundsParts]]
-    """Lower and upper bound of each gain."""
+    """Lower and upper bound of each gain, at the cost of recording that was removed."""
+    bounds_of_cost: list[tuple[Side, BoundsParts]]
+    """The same for every cost that recording may have had."""
     kernels_and_host: float
     unit: Unit
     numbers: list[int]
@@ -148,3 +151,7 @@ class VerdictParts(TypedDict):
     """Profiler of the trace, whose options advice names."""
     is_of_server: bool
     """Whether an inference server marks its iterations, so that there is no loop to change."""
+    runs_elsewhere: bool
+    """Whether the GPU activities of the trace are all outside the window."""
+    recording_cost: RecordingCost | None
+    """The overhead that the times do not contain; None if they are as recorded."""

@@ -107,7 +107,9 @@ def _found(facts: Facts, gaps: list[ThreadGap]) -> Found:
             "in which the GPU waits"
         ),
         name=function[0] if function else between,
-        events=[function[1]] if function else [gap.after for gap in gaps[:8] if gap.after],
+        events=[function[1]]
+        if function
+        else [*filter(None, map(facts.event_at, facts.shown_first(gaps)[:8]))],
     )
 
 
@@ -117,16 +119,19 @@ def _function(facts: Facts, gaps: list[ThreadGap]) -> tuple[str, int] | None:
     A function of the program is preferred to one of a library.
     """
     total_ns = _total_ns(gaps)
-    found = [
-        row for row in facts.names_in([gap.time_range for gap in gaps]) if row.kind == "python"
-    ]
-    most = [
-        (row.name, row.first, row.depth)
-        for row in (*_around(facts, gaps), *found)
-        if row.total_ns >= _MOST_OF_GAPS * total_ns
-    ]
-    innermost = max(most, key=lambda it: (facts.is_own(it[0]), it[2]), default=None)
-    return innermost[:2] if innermost else None
+    most = [row for row in _functions(facts, gaps) if row.total_ns >= _MOST_OF_GAPS * total_ns]
+    innermost = max(most, key=lambda row: (facts.is_own(row.name), row.depth), default=None)
+    if innermost is None:
+        return None
+    shown = _functions(facts, [gap for gap in gaps if gap.window == facts.shown])
+    firsts = [row.first for row in shown if row.name == innermost.name]
+    return innermost.name, next(iter(firsts), innermost.first)
+
+
+def _functions(facts: Facts, gaps: list[ThreadGap]) -> list[Named]:
+    """List the functions that run in gaps."""
+    begun = facts.names_in([gap.time_range for gap in gaps])
+    return [*_around(facts, gaps), *(row for row in begun if row.kind == "python")]
 
 
 def _around(facts: Facts, gaps: list[ThreadGap]) -> list[Named]:

@@ -71,6 +71,7 @@ def _found(facts: Facts, place: str, runs: list[list[DeviceWait]]) -> Found:
         Drop(kind="kernel_delay", events=copies),
     ]
     kept = len(runs) / n_waits
+    shown = min(runs, key=lambda run: run[0].window != facts.shown)
     whole: list[TimeRange] = [
         (run[0].call.lane, _start_ns(facts, run[0]), run[-1].call.start_ns) for run in runs
     ]
@@ -83,7 +84,7 @@ def _found(facts: Facts, place: str, runs: list[list[DeviceWait]]) -> Found:
             f"{short_name(place)} read them one by one"
         ),
         name=place,
-        events=[wait.call.event for wait in runs[0][:8]],
+        events=[wait.call.event for wait in shown[:8]],
     )
 
 

@@ -119,7 +119,7 @@ def _found(facts: Facts, place: str, rows: list[Trip]) -> Found:
             f"{short_name(place)}, {duration(round(host_ns))} of host work each while the GPU waits"
         ),
         name=place,
-        events=[trip.wait.call.event for trip in rows[:8]],
+        events=[wait.call.event for wait in facts.shown_first(trip.wait for trip in rows)[:8]],
     )
 
 

@@ -36,7 +36,7 @@ def _find(facts: Facts) -> Iterator[Found]:
     if not _is_on_one_stream(facts):
         return
     # The kernels of one window are like those of the others.
-    usual = facts.n_windows // 2
+    usual = max(facts.shown, 0)
     kernels = [work for work in facts.kernels if work.window == usual]
     small = [work for work in kernels if _is_small(facts, work, n_processors)]
     total_ns = sum(work.duration_ns for work in small)

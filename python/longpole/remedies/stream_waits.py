@@ -30,7 +30,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         hopeful=[RemoveWait(kind="event_wait"), Drop(time_ranges=with_before)],
         advice="Let streams wait less for each other",
         evidence=f"{count(round(facts.per_window(len(waits))), 'wait')} a {facts.unit}",
-        events=[call.event for call in waits[:8]],
+        events=[call.event for call in facts.shown_first(waits)[:8]],
     )
 
 

@@ -8,6 +8,8 @@ from longpole.verdict.advice import mostly_stopped
 from longpole.verdict.spent import spent_on, what_to_record
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from longpole.remedies.catalogue import Gained
     from longpole.remedies.facts import Facts
     from longpole.remedies.parts import VerdictParts
@@ -94,15 +96,28 @@ def _line(row: Gained) -> str:
 
 
 def saving(row: Gained) -> str:
-    """Return the gain of a remedy, between its certain and its possible gain."""
+    """Return the gain of a remedy, between its certain and its possible gain.
+
+    If the changes listed before it take away most of it, that is what it gains after these.
+    """
     if not row.remedy.is_computed:
         return "what it saves is not computed"
-    low, high = told_interval(row)
-    if _is_little_then(row):
-        return f"then saves {_between(low, high)}"
-    if row.remedy.is_upper_bound:
-        return f"saves up to {_between(high, high)}"
-    return f"saves {_between(low, high)}"
+    alone = _interval(row, row.low, row.high)
+    also = f", including {_listed(row.also)}" if row.also else ""
+    if not _is_little_then(row):
+        return f"saves {alone}{also}"
+    then = _interval(row, *told_interval(row))
+    return f"saves {then} once the other changes are made, or {alone} alone"
+
+
+def _interval(row: Gained, low: float, high: float) -> str:
+    """Format a gain as an interval, or as its upper bound if the change may not be possible."""
+    return _between(0.0 if row.remedy.is_upper_bound else low, high)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Join names with commas and an "and"."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def told_interval(row: Gained) -> tuple[float, float]:
@@ -122,9 +137,14 @@ def _between(low: float, high: float) -> str:
 
     Examples
     --------
-    >>> _between(0.251, 0.384), _between(0.83, 0.832)
-    ('25 to 38 %', '83 %')
+    >>> _between(0.251, 0.384), _between(0.83, 0.832), _between(0.001, 0.2), _between(0, 0.001)
+    ('25 to 38 %', '83 %', 'up to 20 %', 'less than 1 %')
     """
-    if high - low < _ALIKE or round(100 * low) == round(100 * high):
+    least, most = round(100 * low), round(100 * high)
+    if most <= 0:
+        return "less than 1 %" if high > 0 else "nothing"
+    if least <= 0:
+        return f"up to {most} %"
+    if high - low < _ALIKE or least == most:
         return f"{50 * (low + high):.0f} %"
-    return f"{100 * low:.0f} to {100 * high:.0f} %"
+    return f"{least} to {most} %"

@@ -154,7 +154,7 @@ def _device(parts: VerdictParts, options: Options) -> str:
 def _better(parts: VerdictParts, options: Options) -> str | None:
     """Return which recording would contain more than this one."""
     if parts["status"] == "no_device":
-        return _device(parts, options)
+        return None if parts["runs_elsewhere"] else _device(parts, options)
     if mostly_stopped(parts):
         return ends_in_time(parts)
     if parts["unit"] in {"trace", "repetition"}:

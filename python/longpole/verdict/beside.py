@@ -85,11 +85,17 @@ def _shortening(
     gains: dict[str, float] = dict(parts["gains"])
     is_mean = parts["n_windows"] > 1
     of_time = f"of {_shown(parts)}" if is_mean else "of the time"
-    takes = [f"{_NOUNS.get(side, side)} ({whole_percent(share)})" for side, share in rows]
-    takes[0] = takes[0].replace(")", f" {of_time})")
+    (first, part), *others = rows
+    take = "takes" if first == "communication" else "take"
+    them = "them" if others or first != "communication" else "it"
+    noun = _NOUNS.get(first, first)
+    takes = [f"{noun[0].upper()}{noun[1:]} {take} {whole_percent(part)} {of_time}"]
+    takes += [f"{_NOUNS.get(side, side)} {whole_percent(share)}" for side, share in others]
     saves = most(max(gains[side] for side, _ in rows))
-    in_mean = f" in the mean {noun_of(parts['unit'])}" if is_mean else ""
-    return f"Shortening {' or '.join(takes)} alone saves {saves}{in_mean}."
+    return (
+        f"{' and '.join(takes)}, but other work takes longer meanwhile: shortening {them} alone "
+        f"saves {saves}."
+    )
 
 
 def _shown(parts: VerdictParts) -> str:

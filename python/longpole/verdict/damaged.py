@@ -24,7 +24,7 @@ def damaged(verdict: Verdict, parts: VerdictParts, damage: Damage) -> Verdict:
     """Remove what the damage may have caused, and report the damage first."""
     if damage.is_grave:
         return withheld(verdict, "damaged", "the trace is damaged", damage.sentence)
-    remedies = tuple(replace(remedy, told=None) for remedy in verdict.remedies)
+    remedies = tuple(replace(remedy, is_listed=False) for remedy in verdict.remedies)
     told = f"{damage.sentence} {window(parts)}{_rest(parts)}."
     return replace(
         verdict,

@@ -54,9 +54,10 @@ class Remedy(Data):
     """Changes that may be possible; the same if there are no others."""
     events: tuple[int, ...]
     """Rows of `Trace.events` that show it best."""
-    told: tuple[float, float, str] | None = field(default=None, metadata=HIDDEN)
-    """Least and greatest share that it saves, and their wording; None if the verdict does not
-    list it."""
+    told: tuple[float, float, str] = field(default=(0.0, 0.0, ""), metadata=HIDDEN)
+    """Least and greatest share that it saves, and their wording."""
+    is_listed: bool = field(default=False, metadata=HIDDEN)
+    """Whether the verdict lists it: as named, or as also possible."""
     forms: tuple[Form, ...] = field(default=(), repr=False, metadata=HIDDEN)
 
 
@@ -92,7 +93,7 @@ class Uncertainty:
 
 @dataclass(frozen=True, slots=True)
 class Bounds(Data):
-    """Lower and upper bound of a side's gain, regardless of missing records."""
+    """Lower and upper bound of a side's gain."""
 
     low: float
     high: float
@@ -123,7 +124,8 @@ class Findings(Data):
     gains: dict[Side, float]
     """How much shorter it would be without each side."""
     bounds: dict[Side, Bounds]
-    """Lower and upper bound of each gain; both equal the gain without missing records."""
+    """Lower and upper bound of each gain, given what is missing from the trace, and for every cost
+    that recording may have had."""
     gaps: tuple[Gap, ...]
     """Unexplained time left out of lengths and gains, longest first."""
     steps: tuple[int, ...]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole.wording import whole_percent
+
 if TYPE_CHECKING:
-    from longpole.remedies.parts import BoundsParts, Side, VerdictParts
+    from longpole.remedies.parts import Side, VerdictParts
 
 __all__ = ["MOST_WORDS", "Gains", "n_words"]
 
@@ -27,19 +29,22 @@ class Gains:
     def __init__(self, parts: VerdictParts) -> None:
         self.sides = dict(parts["gains"])
         self._bounds = dict(parts["bounds"])
+        self._most = {side: high for side, (_, high, *_) in parts["bounds_of_cost"]}
         self._is_inferred = parts["uncertainty"]["inferred"] > _MUCH_INFERRED
 
     def of_side(self, side: Side) -> str:
         """Return the gain of a side; as an interval if missing records leave it open."""
-        return self._between(self.sides[side], self._bounds[side])
-
-    def _between(self, gain: float, bounds: BoundsParts) -> str:
-        low, high, *_ = bounds
+        low, high, *_ = self._bounds[side]
+        most = self.most_of(side)
         if high - low < _WIDE:
-            return self.most(max(gain, high))
+            return self.most(most)
         if low < _LEAST_TOLD:
-            return f"at most {self.percent(high)}"
-        return f"at least {self.percent(low)}, at most {self.percent(high)}"
+            return f"at most {self.percent(most)}"
+        return f"at least {self.percent(low)}, at most {self.percent(most)}"
+
+    def most_of(self, side: Side) -> float:
+        """Return the upper bound of the gain of a side, for every cost of recording."""
+        return max(self.sides[side], self._most[side])
 
     def percent(self, gain: float) -> str:
         """Format a gain as a whole percentage, or in tens if it is inferred."""
@@ -47,12 +52,12 @@ class Gains:
             return "nothing"
         if self._is_inferred:
             return f"about {max(round(10 * gain), 1)}0 %"
-        return f"{100 * gain:.0f} %" if gain >= 0.005 else "less than 1 %"  # noqa: PLR2004
+        return whole_percent(gain)
 
     def most(self, gain: float) -> str:
         """Format a gain as an upper bound."""
         told = self.percent(gain)
-        return told if told.startswith(("nothing", "less")) else f"up to {told}"
+        return told if told.startswith(("nothing", "less", "over")) else f"up to {told}"
 
 
 def n_words(text: str) -> int:

@@ -5,24 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.recording import options_of
+from longpole.recording_cost import is_told, range_of
 from longpole.verdict.advice import advice, mostly_stopped, why
 from longpole.verdict.gains import MOST_WORDS, n_words
 from longpole.windows import noun_of
 from longpole.wording import count, duration, duration_range, short_name, whole_percent
 
 if TYPE_CHECKING:
+    from longpole.recording_cost import RecordingCost
     from longpole.remedies.parts import GapParts, VerdictParts
 
-__all__ = ["WIDEST_NAME", "inconclusive", "no_device", "stopped", "window"]
+__all__ = ["WIDEST_NAME", "inconclusive", "is_unusual", "no_device", "stopped", "window"]
 
 WIDEST_NAME: Final = 60
 
-# Windows whose lengths differ by less are described by their mean.
+# Windows whose lengths differ by less count as equally long.
 _ALIKE: Final = 1.02
 
-# The longest of at most this many windows is named if it alone raises their mean this much.
-_FEWEST_OTHERS: Final = 3
-_RAISES: Final = 1.1
+# How a length without the recording cost is known, before and after it.
+_HOW: Final = {
+    "estimated": ("about ", ""),
+    "measured": ("", ", as measured"),
+    "given": ("", ", as given"),
+}
 
 # A device that is busy for less of a gap counts as idle.
 _HARDLY_BUSY: Final = 0.01
@@ -32,20 +37,65 @@ _MUCH_COLLECTIVE: Final = 0.1
 
 
 def window(parts: VerdictParts) -> str:
-    """Return the length of the window; of several the mean, since gains refer to the mean."""
-    _, min_ns, max_ns, total_ns = parts["lengths_ns"]
-    n_windows = parts["n_windows"]
-    noun = "A repetition" if parts["unit"] == "repetition" else f"The {noun_of(parts['unit'])}"
-    noun = f"{_without(parts['gaps'])}{noun.lower()}" if parts["gaps"] else noun
+    """Return the length of the window; of several that of the median one, which answers show.
+
+    If something else limits the median one, it is the mean length, to which gains refer.
+    """
+    length_ns, _, _, total_ns = parts["lengths_ns"]
+    n_windows, unit = parts["n_windows"], noun_of(parts["unit"])
+    if is_unusual(parts):
+        told = f"The mean {unit}", total_ns // n_windows, [_others(parts)]
+    else:
+        told = f"The {'median ' * (n_windows > 1)}{unit}", length_ns, _known_of(parts)
+    noun, taken_ns, known = told
+    noun = f"{_without(parts['gaps'])}{noun[0].lower()}{noun[1:]}" if parts["gaps"] else noun
     computed = ", recomputed" if parts["gaps"] else ""
-    takes = f"{noun} takes {duration(total_ns // n_windows)}{computed}"
-    if n_windows == 1:
-        return takes
-    spread = f", {duration_range(min_ns, max_ns)}" if max_ns > _ALIKE * min_ns else ""
-    rest_ns = (total_ns - max_ns) // (n_windows - 1)
-    alone = n_windows >= _FEWEST_OTHERS and total_ns >= _RAISES * rest_ns * n_windows
-    without = f"; {duration(rest_ns)} without the longest" if alone else ""
-    return f"{takes} (mean of {n_windows}{spread}{without})"
+    clause = f" ({'; '.join(filter(None, known))})" if any(known) else ""
+    return f"{noun} takes {_taken(parts, taken_ns)}{computed}{clause}"
+
+
+def is_unusual(parts: VerdictParts) -> bool:
+    """Whether something else limits the median window than all windows together."""
+    usual = parts["usual"]
+    return usual is not None and usual[0][:1] != parts["sides"][:1]
+
+
+def _taken(parts: VerdictParts, length_ns: int) -> str:
+    """Return a length, with how it is known if the cost of recording was removed."""
+    cost = parts["recording_cost"]
+    if cost is None or not is_told(cost):
+        return duration(length_ns)
+    about, how = _HOW.get(cost["status"], ("", ""))
+    return f"{about}{duration(length_ns)} without the profiler{how if _is_of(parts, cost) else ''}"
+
+
+def _known_of(parts: VerdictParts) -> list[str]:
+    """Return what is known of the median length: its range, and the length as recorded."""
+    _, min_ns, max_ns, _ = parts["lengths_ns"]
+    cost, longest = parts["recording_cost"], _longest(parts)
+    if cost is not None and is_told(cost):
+        return [*(range_of(cost) if _is_of(parts, cost) else []), longest]
+    spread = duration_range(min_ns, max_ns) if max_ns > _ALIKE * min_ns and not longest else ""
+    return [spread, longest]
+
+
+def _is_of(parts: VerdictParts, cost: RecordingCost) -> bool:
+    """Whether the cost was estimated for this window."""
+    return cost["step_ns"] == parts["lengths_ns"][0] and not parts["gaps"]
+
+
+def _longest(parts: VerdictParts) -> str:
+    """Report windows that take much longer than the median one."""
+    n_outliers = len(parts["outliers"])
+    if not n_outliers or parts["n_windows"] == 1:
+        return ""
+    take = "takes" if n_outliers == 1 else "take up to"
+    return f"{n_outliers} of {parts['n_windows']:,} {take} {duration(parts['lengths_ns'][2])}"
+
+
+def _others(parts: VerdictParts) -> str:
+    _, min_ns, max_ns, _ = parts["lengths_ns"]
+    return f"{parts['n_windows']:,} from {duration_range(min_ns, max_ns)}"
 
 
 def _without(gaps: list[GapParts]) -> str:
@@ -88,7 +138,10 @@ def stopped(parts: VerdictParts) -> str:
 
 
 def no_device(parts: VerdictParts) -> list[str]:
-    """Describe a program without recorded GPU activities."""
+    """Describe a program, or a window of it, without recorded GPU activities."""
+    if parts["runs_elsewhere"]:
+        why = "no GPU activity runs in it, so there is nothing to compare the host with"
+        return [f"{window(parts)}; {why}.", *_host(parts)]
     first = f"{window(parts)}; no GPU activity is recorded{_although(parts)}."
     told = [f"{stopped(parts).capitalize()}."] if mostly_stopped(parts) else []
     _, record = advice(parts)

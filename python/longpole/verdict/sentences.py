@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final
 from longpole.verdict.advice import ends_in_time, mostly_stopped
 from longpole.verdict.beside import ONE_RANK, beside
 from longpole.verdict.gains import Gains
-from longpole.verdict.missing import inconclusive, no_device, stopped, window
+from longpole.verdict.missing import inconclusive, is_unusual, no_device, stopped, window
+from longpole.windows import noun_of
 from longpole.wording import duration
 
 if TYPE_CHECKING:
-    from longpole.remedies.parts import VerdictParts
+    from longpole.remedies.parts import Side, VerdictParts
 
 __all__ = ["caveat", "limit", "sentence"]
 
@@ -20,7 +21,10 @@ __all__ = ["caveat", "limit", "sentence"]
 _LITTLE: Final = 0.25
 _HIDDEN: Final = 3.0
 
-_NOUNS: Final = {
+# The gain from which on a side is said to limit the program.
+_LEAST_GAIN: Final = 0.05
+
+_NOUNS: Final[dict[Side, str]] = {
     "kernels": "the kernels",
     "host": "the host",
     "communication": "communication",
@@ -84,11 +88,17 @@ def limit(parts: VerdictParts) -> tuple[str, str] | None:
     """
     match parts["status"]:
         case "balanced":
-            return "nothing alone", "removing any one side saves less than 5 %"
+            return "nothing alone", _saves_little(Gains(parts))
         case "ok":
             return _limit_of(parts)
         case _:
             return None
+
+
+def _saves_little(gains: Gains) -> str:
+    most = max(map(gains.most_of, _NOUNS))
+    told = "less than 5 %" if most < _LEAST_GAIN else gains.most(most)
+    return f"removing any one side saves {told}"
 
 
 def _limit_of(parts: VerdictParts) -> tuple[str, str]:
@@ -109,7 +119,7 @@ def _limit_of(parts: VerdictParts) -> tuple[str, str]:
 def _nearly_balanced(parts: VerdictParts) -> str:
     """Return the sentence for a program in which only both sides together gain much."""
     gains = Gains(parts)
-    host, kernels = (gains.most(gains.sides[side]) for side in ("host", "kernels"))
+    host, kernels = (gains.most(gains.most_of(side)) for side in ("host", "kernels"))
     return (
         f"{window(parts)}; host and device take almost equally long: removing host work saves "
         f"{host}, kernels {kernels}, both {gains.most(parts['kernels_and_host'])}; shorten both."
@@ -119,10 +129,14 @@ def _nearly_balanced(parts: VerdictParts) -> str:
 def _balanced(parts: VerdictParts) -> str:
     """Return the sentence for a program in which no side gains much by itself."""
     gains = Gains(parts)
-    best = sorted(gains.sides.items(), key=lambda row: -row[1])[:2]
-    sides = ", ".join(f"{_NOUNS[side]} {gains.percent(gain)}" for side, gain in best)
-    told = f"{window(parts)}; removing any one side saves less than 5 % ({sides})"
-    return f"{told}, host and kernels together {gains.most(parts['kernels_and_host'])}."
+    best = sorted(_NOUNS, key=lambda side: -gains.most_of(side))[:2]
+    sides = [f"{_NOUNS[side]} {gains.most(gains.most_of(side))}" for side in best]
+    both = f"host and kernels together {gains.most(parts['kernels_and_host'])}"
+    if gains.most_of(best[0]) < _LEAST_GAIN:
+        little = f"removing any one side saves less than 5 % ({', '.join(sides)})"
+        return f"{window(parts)}; {little}, {both}."
+    told = f"removing {sides[0].replace(' up', ' saves up', 1)}, {sides[1]}"
+    return f"{window(parts)}; no side alone is sure to limit it: {told}, {both}."
 
 
 def caveat(parts: VerdictParts) -> str | None:
@@ -150,11 +164,10 @@ def _hidden(parts: VerdictParts) -> list[str]:
 
 def _usual(parts: VerdictParts) -> list[str]:
     """Report what limits the median step alone, if that is something else."""
-    usual = parts["usual"]
-    if usual is None or usual[0][:1] == parts["sides"][:1]:
+    if parts["usual"] is None or not is_unusual(parts):
         return []
-    sides, gain = usual
+    sides, gain = parts["usual"]
     what = " and ".join(_NOUNS[side] for side in sides) or "nothing by itself"
     held = f"{what} ({Gains(parts).most(gain)})" if sides else what
-    told = f"The median step ({duration(parts['lengths_ns'][0])}) is limited by {held}"
-    return [f"{told}."]
+    unit = noun_of(parts["unit"])
+    return [f"The median {unit} ({duration(parts['lengths_ns'][0])}) is limited by {held}."]

@@ -43,10 +43,16 @@ def _host(facts: Facts) -> Iterator[str]:
     if facts.parts["busiest"] is not None:
         name, part, n_events, longest, *_ = facts.parts["busiest"]
         if part >= _LEAST:
-            calls = count(n_events, "call")
+            calls = _calls(facts, n_events)
             if n_events > 1 and longest >= _MOST_OF_IT * part:
-                calls += f", one of which takes {whole_percent(longest)}"
+                calls = f"{count(n_events, 'call')}, one of which takes {whole_percent(longest)}"
             yield f"{short_name(name, _WIDEST)} takes {whole_percent(part)} of the time ({calls})."
+
+
+def _calls(facts: Facts, n_events: int) -> str:
+    n_windows = facts.parts["n_windows"]
+    each = f" a {facts.unit}" if n_windows > 1 else ""
+    return f"{count(max(round(n_events / n_windows), 1), 'call')}{each}"
 
 
 def what_to_record(facts: Facts) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longpole.remedies.catalogue import RemedyId, gained
+from longpole.remedies.catalogue import RemedyId, gained, side_bounds
 from longpole.report.blocks import Notes
 from longpole.verdict.actions import (
     actions,
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from longpole.recording import Options
+    from longpole.recording_cost import RecordingCost
     from longpole.remedies.catalogue import Gained
     from longpole.remedies.facts import Facts
     from longpole.remedies.parts import VerdictParts
     from longpole.report.blocks import Block
 
-__all__ = ["Verdict", "verdict_of"]
+__all__ = ["Verdict", "verdict_of", "with_trace"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,29 @@ class Verdict(Findings):
         return html(self.blocks())
 
 
+def with_trace(parts: VerdictParts, cost: RecordingCost | None = None) -> VerdictParts:
+    """Add what the results of the core for a window do not contain.
+
+    If the trace has GPU activities but the only window has none, nothing can be compared in it.
+    """
+    is_idle = parts["n_windows"] == 1 and not parts["recorded"]["n_activities"]
+    runs_elsewhere = is_idle and parts["status"] != "no_device"
+    if runs_elsewhere:
+        parts = {**parts, "status": "no_device", "sides": [], "cause": None, "gaps": []}
+    return {
+        **parts,
+        "runs_elsewhere": runs_elsewhere,
+        "recording_cost": cost,
+        "bounds_of_cost": parts["bounds"],
+    }
+
+
 def verdict_of(parts: VerdictParts, facts_of: Callable[[Options], Facts]) -> Verdict:
     """Convert the results of the core to values and sentences."""
     uncertainty = parts["uncertainty"]
     facts = facts_of(options_in(parts))
+    if parts["recording_cost"] is not None and parts["status"] != "no_device":
+        parts["bounds_of_cost"] = side_bounds(facts)
     rows, failures = gained(facts) if parts["status"] != "no_device" else ([], [])
     named = named_of(rows, parts)
     reason, record = advice(parts)
@@ -70,7 +90,7 @@ def verdict_of(parts: VerdictParts, facts_of: Callable[[Options], Facts]) -> Ver
             _remedy(row, is_named=row in named, is_listed=row in listed) for row in rows
         ),
         gains=dict(parts["gains"]),
-        bounds={side: Bounds(*bounds) for side, bounds in parts["bounds"]},
+        bounds={side: Bounds(*bounds) for side, bounds in parts["bounds_of_cost"]},
         gaps=tuple(Gap(gap["duration_ns"], gap["event"], gap["busy_ns"]) for gap in parts["gaps"]),
         steps=tuple(parts["numbers"]),
         remedy_steps=facts.numbers,
@@ -112,7 +132,8 @@ def _remedy(row: Gained, *, is_named: bool, is_listed: bool) -> Remedy:
         changes=tuple(found.careful),
         hopeful_changes=tuple(found.hopeful or found.careful),
         events=tuple(found.events),
-        told=(*told_interval(row), saving(row)) if is_listed else None,
+        told=(*told_interval(row), saving(row)),
+        is_listed=is_listed,
         forms=tuple(found.forms),
     )
 

@@ -91,8 +91,8 @@ def path_stack(path: CriticalPath, name: str) -> Stack:
 def gain_parts(trace: Trace, found: Summary, key: str) -> Iterator[Part]:
     """Show what to do: remedies as intervals, then the rest of the verdict."""
     verdict = found.verdict
-    named = [remedy for remedy in verdict.remedies if remedy.named and remedy.told]
-    others = [remedy for remedy in verdict.remedies if remedy.told and not remedy.named]
+    named = [remedy for remedy in verdict.remedies if remedy.named and remedy.is_listed]
+    others = [remedy for remedy in verdict.remedies if remedy.is_listed and not remedy.named]
     if named:
         yield _intervals(trace, named, found.window)
     more = [*verdict.actions[len(named) :], *([verdict.caveat] if verdict.caveat else [])]
@@ -115,7 +115,7 @@ def _interval(remedy: Remedy, seen: Container[int], window: Window) -> Interval:
     If the window does not show it, also the longest part of a thread in the window that the remedy
     changes.
     """
-    low, high, words = remedy.told or (remedy.gain_low, remedy.gain_high, "")
+    low, high, words = remedy.told
     evidence = f": {remedy.evidence}" if remedy.evidence else ""
     event = next(iter(remedy.events), None)
     time_range = None if event is None or event in seen else _time_range(remedy, window)

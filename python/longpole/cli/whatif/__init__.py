@@ -27,7 +27,7 @@ from longpole.critical_path.changes import Change, Drop, RemoveWait, Scale, kind
 from longpole.critical_path.explain import path_blocks
 from longpole.critical_path.path import KindTotal, NameTotal
 from longpole.data import Row, plain
-from longpole.recording_cost import step_blocks
+from longpole.recording_cost import step_blocks, unused_blocks
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Abstention, Document, Warned
 from longpole.verdict import Remedy, Verdict
@@ -54,6 +54,9 @@ _FACTOR: Final = re.compile(
     r"(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) ?(?P<unit>[%xX]?)"
 )
 _NO_FAMILY: Final = "other"
+_ORDER: Final = (
+    'Sorted by certain gain ("up to" counts half); of similar gains, the easiest is first.'
+)
 _WORK: Final = frozenset(
     ("operator", "runtime", "host_gap", "data_loading", "kernel", "copy", "communication")
 )
@@ -219,11 +222,11 @@ def _ranking(name: str, trace: Trace, found: Found) -> Answer:
         blocks=lambda: [
             Headline(f"{name_of(name)}: {found.title}"),
             Sentence(verdict.sentence),
-            ranked(helpful, verdict.window),
+            ranked(helpful),
             *_useless(len(rows) - len(helpful)),
-            *([Notes(basis)] if (basis := basis_of(verdict)) and helpful else []),
+            *([Notes([_ORDER, *basis_of(verdict)])] if helpful[1:] else []),
             *_own_changes(found.path, helpful),
-            *step_blocks(trace.removed_cost),
+            *unused_blocks(trace.removed_cost),
         ],
         records=lambda: [_record(name, row) for row in rows],
     )
@@ -284,7 +287,8 @@ def _own_changes(path: CriticalPath, remedies: Sequence[Remedy]) -> list[Block]:
     kinds = (row["kind"] for row in path.kind_totals if row["kind"] in _WORK)
     tries = [f"`--scale {kind}=50%`" for kind in kinds][:1]
     tries += [f"`--remedy {row.remedy}`" for row in remedies[:1]]
-    return [Notes([f"For one change, add for example {' or '.join(tries)}."])] if tries else []
+    told = f"To compute one change, add for example {' or '.join(tries)}."
+    return [Notes([told])] if tries else []
 
 
 def _record(name: str, remedy: Remedy) -> Record:

@@ -14,6 +14,7 @@ import click
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.problems import usage_errors
 from longpole.cli.answer.windows import exit_code_of, known_of
+from longpole.cli.whatif.computed import remedy_blocks
 from longpole.convert.remedy_script import remedy_script
 from longpole.critical_path.changes import Change, Scale
 from longpole.data import Row
@@ -22,7 +23,7 @@ from longpole.files import new_file
 from longpole.remedies.catalogue import remedies
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Document
-from longpole.verdict import Remedy, Span, Verdict
+from longpole.verdict import Remedy, Verdict
 from longpole.verdict.blocks import ranked
 from longpole.wording import duration
 
@@ -92,7 +93,9 @@ def remedy_answer(
         ),
         blocks=lambda: [
             Headline(f"{name_of(name)}: {found.title}, with {remedy}"),
-            *_places(rows, remedy, verdict.window),
+            Sentence(verdict.sentence),
+            *_places(rows, remedy),
+            *(remedy_blocks(trace, found, rows[0], len(verdict.remedy_steps)) if rows else []),
             *_told(rows, forms, script, (low, high)),
         ],
         records=lambda: [
@@ -111,10 +114,10 @@ def remedy_answer(
     return document, exit_code_of(verdict)
 
 
-def _places(rows: list[Remedy], remedy: str, window: Span) -> list[Block]:
+def _places(rows: list[Remedy], remedy: str) -> list[Block]:
     if not rows:
         return [Sentence(f"The trace does not show what {remedy} is about.")]
-    return [ranked(rows, window)]
+    return [ranked(rows)]
 
 
 def _told(

@@ -93,10 +93,9 @@ mod tests {
         let tables = read_bytes(AHEAD.as_bytes(), &Options::default()).unwrap();
         let launches = link::launches(&tables, &silent).unwrap();
         let reason = |choice| scope(&tables, &launches, &choice, None).unwrap().reason;
-        let ahead = "as asked; the host ran ahead, so host times in this window belong to other \
-                     steps";
+        let ahead = "the host runs ahead, so host work in this window is for later steps";
         let found = reason(Choice::Step(2, WindowEnd::Period));
-        assert_eq!((&*found.text, &*found.clause), (ahead, "host times belong to other steps"));
+        assert_eq!((&*found.text, &*found.clause), (&*format!("as asked; {ahead}"), ahead));
         assert_eq!(reason(Choice::Step(2, WindowEnd::Last)).text, "as asked");
     }
 

@@ -324,11 +324,9 @@ fn ran_ahead(step: &Step, window: &Window, unit: Unit) -> Option<Reason> {
     }
     let most = if inside_ns > 0 { "most " } else { "" };
     let noun = unit.name();
-    let of_others = format!("host times in this window belong to other {noun}s");
-    Some(Reason::new(
-        format!("the host ran ahead, so {most}{of_others}"),
-        format!("{most}host times belong to other {noun}s"),
-    ))
+    Some(Reason::always(format!(
+        "the host runs ahead, so {most}host work in this window is for later {noun}s"
+    )))
 }
 
 /// Returns the scope if no complete step follows another: the step of median length, of the

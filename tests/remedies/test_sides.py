@@ -1,0 +1,82 @@
+"""Sides and remedies are compared over the same costs of recording, in the step that is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import longpole
+from longpole.cli.program import run
+from longpole.critical_path.changes import Drop, Insert, RemoveWait, parts_of
+from longpole.critical_path.windows import core_window
+from longpole.remedies.catalogue import _KINDS_OF
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+NAMES = ("decode.before", "download.before", "masks.before", "masks.after", "kernels.before")
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def trace(request):
+    return longpole.read_trace(RECORDINGS / f"{request.param}.json.gz").without_profiler()
+
+
+def test_the_kinds_of_the_sides_are_those_of_the_core():
+    window = core_window(None, None, 0, None, "period", whole=False)
+    trace = longpole.read_trace(RECORDINGS / "decode.before.json.gz")
+    parts, facts = trace.core.verdict(window, data_load=None, step_name=None, every_window=True)
+    sets = [[parts_of(Drop(kind=kind)) for kind in kinds] for kinds in _KINDS_OF.values()]
+    gains = [gain for _, gain, *_ in facts.gains(sets)]
+    assert dict(zip(_KINDS_OF, gains, strict=True)) == pytest.approx(dict(parts["gains"]))
+
+
+def test_a_remedy_of_one_side_gains_no_more_than_the_side(trace):
+    verdict = trace.verdict()
+    for row in verdict.remedies:
+        changes = [it for it in row.hopeful_changes if not isinstance(it, Insert)]
+        is_of_side = all(
+            not isinstance(it, RemoveWait) and it.kind != "kernel_delay" for it in changes
+        )
+        if is_of_side and row.gain_high > verdict.bounds[row.side].high + 0.005:
+            pytest.fail(
+                f"{row.remedy} gains {row.gain_high}, {row.side} {verdict.bounds[row.side]}"
+            )
+
+
+def test_a_remedy_that_gains_more_than_its_side_says_what_else_it_shortens():
+    trace = longpole.read_trace(RECORDINGS / "download.before.json.gz").without_profiler()
+    verdict = trace.verdict()
+    [copies] = [row for row in verdict.remedies if row.remedy == "pinned_copies"]
+    assert verdict.sides == ("copies",)
+    assert copies.gain_high > verdict.bounds["copies"].high
+    assert ", including host work and waits of the host (" in verdict.actions[0]
+
+
+def test_what_a_copy_without_pinned_memory_brings_about_is_no_remedy_of_its_own():
+    trace = longpole.read_trace(RECORDINGS / "download.before.json.gz").without_profiler()
+    [gap] = [it for it in trace.verdict().remedies if it.remedy == "python_between_operators"]
+    assert gap.gain_low > 0.05
+    assert gap.gain_then < 0.01
+    assert not gap.named
+
+
+def test_the_first_event_of_a_remedy_is_in_the_shown_step(trace):
+    path, starts = trace.critical_path(), trace.events["start_ns"]
+    for row in trace.verdict().remedies:
+        is_shown = bool(row.events) and path.window[0] <= starts[row.events[0]] < path.window[1]
+        assert is_shown or not row.is_listed, row.remedy
+
+
+def test_one_remedy_is_shown_with_what_changes_in_the_graph(capsys):
+    path = str(RECORDINGS / "download.before.json.gz")
+    assert run(["whatif", path, "--remedy", "pinned_copies"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    verdict = longpole.read_trace(path).without_profiler().verdict()
+    [row] = [row for row in verdict.remedies if row.remedy == "pinned_copies"]
+    assert f"1. pinned_copies: {row.told[2]}" in out
+    assert "Computed from these changes of the dependency graph: copies at the bandwidth" in out
+    assert "of the critical path of step 5, in " in out
+    assert "Memcpy DtoH (Device -> Pageable)" in out
+    assert "Measured example pinned_download: " in out
+    assert run(["whatif", path]) == 0
+    assert f"1. pinned_copies: {row.told[2]}" in " ".join(capsys.readouterr().out.split())

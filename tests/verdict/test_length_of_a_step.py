@@ -1,0 +1,75 @@
+"""The sentence states one length: of the median step, with its range and how it is known."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import longpole
+from longpole.cli.program import run
+from longpole.testing import TraceBuilder
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    return longpole.read_trace(RECORDINGS / "decode.before.json.gz")
+
+
+def test_an_estimated_length_has_its_range_and_the_recorded_one(recorded):
+    cost = recorded.recording_cost()
+    sentence = recorded.without_profiler().verdict().sentence
+    told = re.match(
+        r"The median step takes about (\S+) ms without the profiler \((.*?)\);", sentence
+    )
+    assert float(told[1]) == pytest.approx(cost["step_ns"] / 1e6, abs=0.01)
+    bounds = [f"{cost[key] / 1e6:.2f}" for key in ("least_step_ns", "most_step_ns")]
+    recorded_ms = f"{cost['recorded_step_ns'] / 1e6:.2f}"
+    assert told[2] == f"{bounds[0]} to {bounds[1]} ms; {recorded_ms} ms recorded"
+
+
+def test_a_given_length_is_said_to_be_given(recorded):
+    sentence = recorded.without_profiler(step_time_ns=4_500_000).verdict().sentence
+    assert sentence.startswith(
+        "The median step takes 4.50 ms without the profiler, as given (5.65 ms"
+    )
+
+
+def test_recorded_lengths_have_the_range_of_the_steps(recorded):
+    verdict = recorded.verdict()
+    least, most = (
+        f"{time_ns / 1e6:.2f}" for time_ns in (verdict.window.min_ns, verdict.window.max_ns)
+    )
+    assert verdict.sentence.startswith(f"The median step takes 5.65 ms ({least} to {most} ms); ")
+
+
+def test_the_range_is_not_that_of_another_step(recorded):
+    sentence = recorded.without_profiler().verdict(step=3).sentence
+    assert re.match(r"The step takes about \S+ ms without the profiler;", sentence)
+
+
+@pytest.mark.parametrize("command", ["summary", "path", "whatif"])
+def test_the_length_is_stated_once(command, capsys):
+    assert run([command, str(RECORDINGS / "decode.before.json.gz")]) == 0
+    headline, _, rest = capsys.readouterr().out.partition("\n")
+    assert " ms" not in headline
+    assert rest.count("without the profiler") == 1
+    assert "Without the profiler" not in rest
+
+
+def test_a_step_without_gpu_activities_is_not_compared():
+    builder = TraceBuilder()
+    for number, has_work in enumerate([True, True, False]):
+        begin = 100 * number
+        builder.step(number, (begin, begin + 100)).operator("aten::mm", (begin + 5, begin + 60))
+        if has_work:
+            builder.launch("gemm", call=(begin + 10, begin + 15), work=(begin + 20, begin + 90))
+    trace = builder.read()
+    assert trace.verdict(step=1).status == "ok"
+    idle = trace.verdict(step=2)
+    assert (idle.status, idle.sides, idle.remedies, idle.record) == ("no_device", (), (), None)
+    assert "no GPU activity runs in it" in idle.sentence
+    assert "shorter" not in idle.sentence
