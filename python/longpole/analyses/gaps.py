@@ -31,12 +31,12 @@ class GapRow(Row):
     duration_ns: int
     cause: str
     """As in `idle_time`; a late launch followed by a longer wait is one gap here."""
+    event: int | None
+    """The activity that ended the gap; null if none did."""
     host_name: str | None
     """What the launching thread did most of `host_ns`, as in `host_while_idle`."""
     next_name: str | None
-    """The activity that ended the gap."""
-    event: int | None
-    """Event of that activity."""
+    """Its name."""
     previous_name: str | None
     """The activity before the gap."""
     host_ns: int | None

@@ -207,7 +207,7 @@ class _Page:
         kept = [pair for at, pair in enumerate(everything) if at not in left_out]
         columns, texts = [column for column, _ in kept], [texts for _, texts in kept]
         titles = [column.title for column in columns]
-        room = _SHORTEST_NAME if left_out else self._room(columns, texts)
+        room = self._room(columns, texts)
         fitted = list(zip(*_fitted(columns, texts, room), strict=True)) if rows else []
         widths = [max(map(len, cells)) for cells in zip(titles, *fitted, strict=True)]
         sides = [column.is_left for column in columns]
