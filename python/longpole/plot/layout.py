@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from longpole.report.blocks import LEGEND, color_of
@@ -25,6 +26,12 @@ _MOST_EVENTS: Final = 20_000
 _MOST_SEGMENTS: Final = 10
 _WIDEST_NAME: Final = 120
 _WIDEST_SEGMENT: Final = 80
+
+_WORDS: Final = {"host gap": "outside operators"}
+"""What a picture calls a kind of path segment, where the identifier does not say it."""
+
+_NUMBER: Final = re.compile(r"#\d+\b")
+"""The number of a step in the name of an annotation."""
 
 
 class Layout:
@@ -104,9 +111,10 @@ class Layout:
     def _longest(self, paths: Sequence[tuple[str, int]]) -> list[Segment]:
         """Return the longest segment of each name, the name with the most time first."""
         names = list(self._names)
-        by_name: dict[tuple[int, int], list[int]] = {}
+        by_name: dict[tuple[int, str], list[int]] = {}
         for row in range(len(paths)):
-            for place, name in enumerate(self.rows[row]["names"]):
+            for place, number in enumerate(self.rows[row]["names"]):
+                name = _NUMBER.sub("#N", names[number])
                 by_name.setdefault((row, name), []).append(place)
         lengths = {
             key: [self.rows[key[0]]["lengths"][place] for place in places]
@@ -121,7 +129,7 @@ class Layout:
             time = f"{duration(total_ns)} ({share(total_ns / whole_ns)})"
             n_more = len(lengths[key])
             of = f", {count(n_more, 'segment')}, longest {duration(longest_ns)}"
-            text = f"{time} {words}{_cut(names[name])}{of if n_more > 1 else ''}"
+            text = f"{time} {words}{_cut(name)}{of if n_more > 1 else ''}"
             place = by_name[key][lengths[key].index(longest_ns)]
             segments.append(Segment(row, place, text))
         return segments
@@ -156,9 +164,13 @@ def spans(rows: pl.DataFrame, window: Window) -> list[Span]:
 def path_spans(path: pl.DataFrame, window: Window) -> list[Span]:
     """Return the segments of a critical path, with their kinds in their names."""
     return [
-        (start, length, kind, kind if name in (kind, "(no name)") else f"{kind}: {name}")
+        (start, length, kind, _segment_name(_WORDS.get(kind, kind), kind, name))
         for start, length, kind, name in spans(path.sort("start_ns", maintain_order=True), window)
     ]
+
+
+def _segment_name(words: str, kind: str, name: str) -> str:
+    return words if name in (kind, "(no name)") else f"{words}: {name}"
 
 
 def _differences(values: Sequence[int]) -> list[int]:
