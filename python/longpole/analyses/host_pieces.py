@@ -24,6 +24,8 @@ _OUTSIDE: Final = "outside all events"
 _KNOWN: Final = ("operator", "runtime", "driver")
 """Kinds of events that name the time between them."""
 _WIDEST: Final = 60
+_MOST_WALKS: Final = 32
+"""Number of parents that an event is followed to if they end before it."""
 _MIN, _MAX = (pl.lit(time_ns, pl.Int64) for time_ns in (-(2**63), 2**63 - 1))
 _SCHEMA: Final = {
     "span": pl.UInt32,
@@ -124,12 +126,14 @@ def _closed(events: pl.DataFrame, crossings: pl.Series) -> pl.DataFrame:
     if crossing.is_empty():
         return events
     ends = events.select("event", parent_end_ns="end_ns", parent_parent="parent")
-    while True:
+    has_ended = pl.col("parent_end_ns") < pl.col("end_ns")
+    for walk in range(_MOST_WALKS):
         events = events.join(ends, left_on="parent", right_on="event", how="left")
-        has_ended = pl.col("parent_end_ns") < pl.col("end_ns")
         if not events.select(has_ended.any()).item():
             break
-        parent = pl.when(has_ended).then("parent_parent").otherwise("parent")
+        # Rounded times can chain ended parents as deep as events nest: beyond some, none is known.
+        next_one = pl.col("parent_parent") if walk + 1 < _MOST_WALKS else pl.lit(None, pl.UInt32)
+        parent = pl.when(has_ended).then(next_one).otherwise("parent")
         events = events.with_columns(parent=parent).drop("parent_end_ns", "parent_parent")
     later = crossing.select(
         "lane", at_ns="start_ns", later_start_ns="start_ns", later_end_ns="end_ns"

@@ -47,8 +47,8 @@ def of_one_run(read: Sequence[ReadRank]) -> tuple[list[ReadRank], list[RankFindi
 
 def parts_of_time(read: Sequence[ReadRank]) -> list[int]:
     """Return for each file the number of the part that was recorded together."""
-    parts = _parts(read)
-    return [next(at for at, part in enumerate(parts) if it in part) for it in read]
+    places = {id(it): at for at, part in enumerate(_parts(read)) for it in part}
+    return [places[id(it)] for it in read]
 
 
 def unrelated(read: Sequence[ReadRank]) -> tuple[list[ReadRank], list[RankFinding]]:
