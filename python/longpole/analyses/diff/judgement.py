@@ -169,8 +169,8 @@ def judge_cost(
         return found
     if _agrees(known, found, gate):
         told = (
-            "The verdict holds whatever recording cost, because GPU activities changed, which "
-            f"recording does not slow down: {change(known)} of the step."
+            "The verdict holds regardless of the cost of recording: GPU activities changed, which "
+            f"recording does not slow down, by {change(known)} of the step."
         )
         return replace(found, reasons=(told, *found.reasons))
     why = (
