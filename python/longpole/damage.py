@@ -143,8 +143,8 @@ _AFTER_RECORD: Final = ("launches", "operators")
 def record_hint(trace: _Read, missing: str, option: str, otherwise: str = "") -> str:
     """Return a sentence on what a trace lacks, and which profiler option records it."""
     record: str = getattr(options_for(trace.core), option)
-    verb = "record" if option in _AFTER_RECORD else "record with"
-    advice = f": {verb} {record}{otherwise}" if record else ", and its profiler records none"
+    how = record if option in _AFTER_RECORD else f"with {record}"
+    advice = f": record {how}{otherwise}" if record else ", and its profiler records none"
     return advised(trace.damage, f"{missing}{advice}.")
 
 

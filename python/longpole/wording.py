@@ -18,6 +18,7 @@ __all__ = [
     "duration",
     "duration_range",
     "escape",
+    "listing",
     "memory_size",
     "number",
     "operator_name",
@@ -117,6 +118,17 @@ def memory_size(n_bytes: int) -> str:
         if abs(n_bytes) >= n_each:
             return f"{number(n_bytes / n_each)} {unit}"
     return f"{n_bytes} B"
+
+
+def listing(names: Sequence[str]) -> str:
+    """Join names with commas and an "and".
+
+    Examples
+    --------
+    >>> listing(["host"]), listing(["host", "kernels", "copies"])
+    ('host', 'host, kernels and copies')
+    """
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def share(part: float) -> str:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import longpole
 from longpole.cli.program import run
-from longpole.critical_path.changes import Drop, Insert, RemoveWait, parts_of
+from longpole.cli.whatif.computed import _changed
+from longpole.critical_path.changes import Drop, Insert, RemoveWait, Scale, parts_of
 from longpole.critical_path.windows import core_window
 from longpole.remedies.catalogue import _KINDS_OF
+from longpole.testing import TraceBuilder
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 NAMES = ("decode.before", "download.before", "masks.before", "masks.after", "kernels.before")
@@ -80,3 +84,13 @@ def test_one_remedy_is_shown_with_what_changes_in_the_graph(capsys):
     assert "Measured example pinned_download: " in out
     assert run(["whatif", path]) == 0
     assert f"1. pinned_copies: {row.told[2]}" in " ".join(capsys.readouterr().out.split())
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 30), st.integers(1, 9)), max_size=8))
+def test_segments_inside_overlapping_ranges_are_counted_as_changed(drawn):
+    ranges = [(lane, start, start + length) for lane, start, length in drawn]
+    found = _changed(TraceBuilder().read(), [Scale(by=0.5, time_ranges=ranges or [(2, 0, 1)])])
+    for lane in (0, 1):
+        for at in range(42):
+            expected = any(of == lane and start <= at < end for of, start, end in ranges)
+            assert found.has("operator", None, lane, at) == expected

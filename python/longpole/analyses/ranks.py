@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import polars as pl
 
-from longpole.critical_path.explain import MEANINGS
+from longpole.analyses.rank_tables import (
+    CALLS,
+    CAUSES,
+    CLOCK_SHIFT,
+    RANKS,
+    call_number,
+    call_words,
+    path_bars,
+)
 from longpole.data import Data, Row, names_of
 from longpole.report.blocks import (
-    Bar,
     Chart,
     Column,
     Sentence,
     Table,
     Value,
-    color_of,
     tabulated,
     without_empty_columns,
 )
@@ -33,11 +39,10 @@ if TYPE_CHECKING:
 
     from longpole.report.blocks import Block
 
-__all__ = ["Ranks", "path_bars", "ranks"]
+__all__ = ["Ranks", "ranks"]
 
 _MOST_ROWS: Final = 8
 _MOST_CALLS: Final = 5
-_MOST_KINDS: Final = 6
 _MOST_WAITS: Final = 4
 _MOST_PATHS: Final = 3
 _FEWEST_CLOCKS: Final = 2
@@ -75,13 +80,6 @@ _DIVIDED: Final = (
 _RECORD_STACKS: Final = (
     "To see what a host does outside operators, record Python stacks (with_stack=True)."
 )
-_REMEDIES: Final = {
-    "transfer": "send fewer bytes, or overlap it",
-    "late arrival": "see the path of rank {last}",
-    "mixed": "both rank {last} and the transfer",
-    "start skew": "nothing: recordings started apart",
-    "inconclusive": "record all ranks of the group",
-}
 
 
 class RankRow(Row):
@@ -489,7 +487,7 @@ class Ranks(Data):
         top = waits.sort("least_ns", "call", "rank", descending=[True, False, False])
         call = top.row(0, named=True)
         least = f"waited at least {duration(call['least_ns'])} for rank {call['latest']}"
-        longest = f"Longest in {_call(call)}: rank {call['rank']} {least}"
+        longest = f"Longest in {call_words(call)}: rank {call['rank']} {least}"
         known = f"Waiting for ranks that are among the traces: {told}."
         return [f"{known} {longest}; a missing rank may have come even later."]
 
@@ -508,9 +506,9 @@ class Ranks(Data):
 
     def _ranks(self) -> Table:
         rows = self.records()
-        columns = dict(_RANKS)
+        columns = dict(RANKS)
         if not any(row["clock_offset_ns"] for row in rows):
-            del columns[_SHIFT]
+            del columns[CLOCK_SHIFT]
         shown = rows if self.all_ranks else rows[:_MOST_ROWS]
         return without_empty_columns(tabulated(shown, columns))
 
@@ -524,14 +522,14 @@ class Ranks(Data):
     def _calls(self, calls: pl.DataFrame) -> Table:
         n_calls = self.set.calls.height
         of_all = f" ({calls.height} of {n_calls:,})" if calls.height < n_calls else ""
-        columns: dict[Column, Value] = {Column(f"call{of_all}", "number"): _call_number}
+        columns: dict[Column, Value] = {Column(f"call{of_all}", "number"): call_number}
         if self.set.calls["group"].n_unique() > 1:
             columns[Column("group", "name")] = "group"
         if calls["pair"].any():
             columns[Column("ranks")] = self._members_of
-        columns |= _CALLS
+        columns |= CALLS
         if not (calls["cause"] == "inconclusive").all():
-            columns |= _CAUSES
+            columns |= CAUSES
         return without_empty_columns(tabulated(calls.iter_rows(named=True), columns))
 
     def _members_of(self, call: dict[str, Any]) -> str:
@@ -580,77 +578,6 @@ def _longest_awaited(members: pl.DataFrame) -> dict[str, Any]:
     return peers.sort(*order, descending=[True, False, False]).row(0, named=True)
 
 
-def path_bars(path: pl.DataFrame) -> list[Bar]:
-    """Divide a path by rank and kind, the longest parts first, the others as one."""
-    length_ns = int(path["duration_ns"].sum())
-    has_several = path["rank"].n_unique() > 1
-    sums = path.group_by("rank", "kind").agg(pl.col("duration_ns").sum())
-    order = ("duration_ns", "rank", "kind")
-    rows = [
-        (
-            f"{f'rank {rank}: ' if has_several else ''}{MEANINGS.get(kind, kind)}",
-            color_of(kind),
-            duration_ns,
-        )
-        for rank, kind, duration_ns in sums.sort(*order, descending=[True, False, False])
-        .head(_MOST_KINDS)
-        .iter_rows()
-    ]
-    rest_ns = length_ns - sum(duration_ns for *_, duration_ns in rows)
-    rows += [("other", "wait", rest_ns)] if rest_ns else []
-    return [
-        Bar(duration_ns / length_ns, duration(duration_ns), label, color)
-        for label, color, duration_ns in rows
-    ]
-
-
-def _call_number(call: dict[str, Any]) -> int:
-    number: int = call["call"] if call["sequence"] is None else call["sequence"]
-    return number
-
-
-def _call(call: dict[str, Any]) -> str:
-    """Return a call as a phrase."""
-    operation = f" ({call['operation']})" if call["operation"] else ""
-    group = f" of group {short_name(call['group'])}" if call["group"] else ""
-    return escape(f"call {_call_number(call)}{operation}{group}")
-
-
-def _what_to_do(call: dict[str, Any]) -> str:
-    if call["last"] is None and call["awaited"] is not None and call["cause"] != "transfer":
-        return f"add the trace of rank {call['awaited']} of the group"
-    return _REMEDIES[call["cause"]].format(last=call["last"])
-
-
-_SHIFT: Final = Column("clock shift", "duration")
-_RANKS: Final[dict[Column, Value]] = {
-    Column("rank", "number"): "rank",
-    Column("began", "duration"): "began_ns",
-    Column("last at"): lambda row: (
-        f"{row['last_at']} of {row['decided_calls']}" if row["decided_calls"] else None
-    ),
-    Column("waited", "duration"): "wait_ns",
-    Column("waited at least", "duration"): lambda row: (
-        row["wait_at_least_ns"] or None if row["wait_ns"] is None else None
-    ),
-    Column("transfer", "duration"): "transfer_ns",
-    Column("on path", "duration"): "path_ns",
-    Column("gain", "duration"): lambda row: row["gain_ns"] or None,
-    _SHIFT: "clock_offset_ns",
-}
-_CALLS: Final[dict[Column, Value]] = {
-    Column("operation"): lambda row: row["operation"] or "unknown",
-    Column("last", "number"): "last",
-    Column("late by", "duration"): lambda row: None if row["last"] is None else row["late_ns"],
-    Column("waiting", "share"): "wait_share",
-    Column("bytes", "count"): "bytes",
-    Column("transfer", "duration"): "transfer_ns",
-    Column("bus GB/s", "number"): "bus_gb_per_s",
-}
-_CAUSES: Final[dict[Column, Value]] = {
-    Column("cause"): "cause",
-    Column("what to do"): _what_to_do,
-}
 _METHODS: Final = {
     "call_id": "call id",
     "sequence": "sequence number",

@@ -342,8 +342,8 @@ def _interval(found: Diff) -> str:
         return f"{percent(found.change_on_one_machine)} at the speed of the base"
     if found.interval is None:
         return ""
-    low, high = found.change_range or found.interval
-    return f"between {percent(low)} and {percent(high)}"
+    ends = [*found.interval, *(found.change_range or ())]
+    return f"between {percent(min(ends))} and {percent(max(ends))}"
 
 
 def _path_stacks(found: Diff) -> list[Stack]:

@@ -228,7 +228,7 @@ def _sections(found: Ranks) -> list[Section]:
 
 def _first(found: Ranks, told: Sequence[str]) -> Iterator[Part]:
     """Return the first screen: the answer, its figures, the path, late ranks and the timeline."""
-    from longpole.analyses.ranks import path_bars
+    from longpole.analyses.rank_tables import path_bars
     from longpole.plot.rank_lanes import rank_lanes
 
     headline, *more = told

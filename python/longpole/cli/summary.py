@@ -26,7 +26,7 @@ from longpole.recording_cost import unused_blocks
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import DATA_FORMATS, Document
 from longpole.verdict.blocks import left_out_of, verdict_blocks
-from longpole.wording import count, duration, operator_name, share, short_name
+from longpole.wording import count, duration, listing, operator_name, share, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -235,8 +235,8 @@ def _limiting_blocks(trace: Trace, found: Summary) -> list[Block]:
     others = [name for name in tables if name not in wanted]
     notes = [*left_out_of(found.verdict), *_notes(trace, found, wanted)]
     if others:
-        listed = f"{', '.join(others[:-1])} and {others[-1]}" if others[1:] else others[0]
-        notes.append(f"Not shown, because they do not limit the {found.window.noun}: {listed}.")
+        noun, names = found.window.noun, listing(others)
+        notes.append(f"Not shown, because they do not limit the {noun}: {names}.")
     nexts = [f"`longpole table TRACE {_NEXT_TABLES[side]}`" for side in sides]
     nexts += ["`longpole table TRACE events --around N` (event N)"]
     notes.append(f"More: {', '.join([*nexts, '`longpole table TRACE`'])} (lists all tables).")

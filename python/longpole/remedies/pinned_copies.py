@@ -108,8 +108,8 @@ def _found(
     quick_calls: list[Change] = [_shortened(facts, call) for call in calls]
     # Without `non_blocking`, PyTorch waits for the stream right after it enqueues the copy.
     places = {facts.enclosing_operator(call) for call in calls} - {None}
-    after = [wait.call.event for wait in facts.waits if wait.call.event not in calls]
-    own = [event for event in after if facts.enclosing_operator(event) in places]
+    after = {wait.call.event for wait in facts.waits} - {*calls}
+    own = [event for event in sorted(after) if facts.enclosing_operator(event) in places]
     quick_calls.append(RemoveWait(events=[*calls, *own]))
     no_waits = RemoveWait(events=waits)
     least, most = (_at(*both, copies) for both in zip(rates, _STAYS, strict=True))

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.verdict.advice import mostly_stopped
 from longpole.verdict.spent import spent_on, what_to_record
+from longpole.wording import listing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from longpole.remedies.catalogue import Gained
     from longpole.remedies.facts import Facts
     from longpole.remedies.parts import VerdictParts
@@ -103,7 +102,7 @@ def saving(row: Gained) -> str:
     if not row.remedy.is_computed:
         return "what it saves is not computed"
     alone = _interval(row, row.low, row.high)
-    also = f", including {_listed(row.also)}" if row.also else ""
+    also = f", including {listing(row.also)}" if row.also else ""
     if not _is_little_then(row):
         return f"saves {alone}{also}"
     then = _interval(row, *told_interval(row))
@@ -113,11 +112,6 @@ def saving(row: Gained) -> str:
 def _interval(row: Gained, low: float, high: float) -> str:
     """Format a gain as an interval, or as its upper bound if the change may not be possible."""
     return _between(0.0 if row.remedy.is_upper_bound else low, high)
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Join names with commas and an "and"."""
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def told_interval(row: Gained) -> tuple[float, float]:

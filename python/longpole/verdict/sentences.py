@@ -130,12 +130,13 @@ def _balanced(parts: VerdictParts) -> str:
     """Return the sentence for a program in which no side gains much by itself."""
     gains = Gains(parts)
     best = sorted(_NOUNS, key=lambda side: -gains.most_of(side))[:2]
-    sides = [f"{_NOUNS[side]} {gains.most(gains.most_of(side))}" for side in best]
+    most = [gains.most(gains.most_of(side)) for side in best]
+    sides = [f"{_NOUNS[side]} {gain}" for side, gain in zip(best, most, strict=True)]
     both = f"host and kernels together {gains.most(parts['kernels_and_host'])}"
     if gains.most_of(best[0]) < _LEAST_GAIN:
         little = f"removing any one side saves less than 5 % ({', '.join(sides)})"
         return f"{window(parts)}; {little}, {both}."
-    told = f"removing {sides[0].replace(' up', ' saves up', 1)}, {sides[1]}"
+    told = f"removing {_NOUNS[best[0]]} saves {most[0]}, {sides[1]}"
     return f"{window(parts)}; no side alone is sure to limit it: {told}, {both}."
 
 

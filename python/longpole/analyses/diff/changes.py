@@ -242,14 +242,14 @@ def _longest_first(side: Side, rows: list[pl.DataFrame]) -> Callable[[int, Names
     import polars as pl
 
     known = pl.concat(rows).drop_nulls("event")
-    known = known.with_columns(name=side.events["name"].gather(known["event"]).cast(pl.String))
+    name = side.events["name"].gather(known["event"]).cast(pl.String)
+    sums = known.group_by("group", name=name).agg(pl.col("work_ns").sum())
+    times_ns = {(group, name): time_ns for group, name, time_ns in sums.iter_rows()}
 
     def ordered(number: int, names: Names) -> Names:
-        if len(names) == 1:
-            return names
-        of_group = known.filter(pl.col("group") == number)
-        times = dict(of_group.group_by("name").agg(pl.col("work_ns").sum()).iter_rows())
-        return tuple(sorted(names, key=lambda name: (-times.get(name, 0), str(name))))
+        return tuple(
+            sorted(names, key=lambda name: (-(times_ns.get((number, name)) or 0), str(name)))
+        )
 
     return ordered
 

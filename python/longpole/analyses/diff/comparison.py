@@ -295,6 +295,8 @@ class _Evidence:
     counts: tuple[Counts, ...]
     path: tuple[PathChange, ...] = ()
     machine: Machine | None = None
+    change_range: tuple[float, float] | None = None
+    """Range of the change that the estimated cost of recording leaves, if any."""
     is_one_recording: bool = False
 
     @property
@@ -328,7 +330,8 @@ def _evidence(pair: tuple[Side, Side], work: Work, sides: list[_Runs]) -> _Evide
         contents=contents,
         is_rewritten=not is_alike,
     )
-    return _Evidence(is_alike or bool(found), found, counts, path_changes(*pair), machine)
+    changes = _cost_changes(sides, work)
+    return _Evidence(is_alike or bool(found), found, counts, path_changes(*pair), machine, changes)
 
 
 def _mean_on_one_machine_ns(side: Side, machine: Machine | None) -> float:
@@ -371,23 +374,25 @@ def _judged(sides: list[_Runs], work: Work, gate: float, evidence: _Evidence) ->
         if machine is not None and machine.differs:
             found = _on_one_machine(found, (base, new), machine, gate)
         known = evidence.device_change_ns / max(base.means_ns[0], 1.0)
-        return judge_cost(found, _cost_changes(sides, work), known=known, gate=gate)
+        return judge_cost(found, evidence.change_range, known=known, gate=gate)
     return judge_runs(means[0], means[1], gate, change=change)
 
 
 def _cost_changes(sides: list[_Runs], work: Work) -> tuple[float, float] | None:
     """Return the range of the change that the estimated cost of recording leaves, if any.
 
-    Sides that were recorded alike are compared at the same cost: the least, and the most. If they
-    do the same work, only the host can differ, and the cost of one side may be another one.
+    Sides that were recorded alike are compared at the same cost: the least, the most, and the
+    estimated one. If they do the same work, only the host can differ, and the cost of one side may
+    be another one.
     """
     if not (_are_single(sides) and any(side.range_ns for side in sides)):
         return None
     base, new = (side.range_ns or (side.means_ns[0],) * 2 for side in sides)
     if not _are_recorded_alike(sides) or _rests_on_host(work):
         base = base[1], base[0]
-    ends = [after / max(before, 1.0) - 1 for before, after in zip(base, new, strict=True)]
-    return min(ends), max(ends)
+    pairs = [*zip(base, new, strict=True), tuple(side.means_ns[0] for side in sides)]
+    changes = [after / max(before, 1.0) - 1 for before, after in pairs]
+    return min(changes), max(changes)
 
 
 def _are_recorded_alike(sides: list[_Runs]) -> bool:
@@ -451,7 +456,7 @@ def _answer(
         machine=evidence.machine,
         change_on_one_machine=judgement.change,
         rests_on_host=_are_single(sides) and _rests_on_host(work),
-        change_range=None if evidence.is_one_recording else _cost_changes(sides, work),
+        change_range=evidence.change_range,
     )
     return replace(found, sentence=sentence(found))
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from longpole.analyses.diff.judgement import FEWEST
 from longpole.analyses.diff.machine import HOST_KINDS
 from longpole.analyses.diff.setups import described, differing
-from longpole.wording import change, count, duration, duration_range, short_name
+from longpole.critical_path.explain import MEANINGS
+from longpole.wording import change, count, duration, duration_range, listing, short_name
 
 if TYPE_CHECKING:
     from longpole.analyses.diff.values import Change, DiffSide, Findings, Prediction
@@ -41,15 +42,6 @@ _LEAST_OF_KIND: Final = 0.2
 # From this share of work that corresponds, two programs are less likely.
 _SOME_SIMILAR: Final = 0.1
 
-_OF_KIND: Final = {
-    "kernel": "kernels",
-    "copy": "memcpys and memsets",
-    "communication": "communication",
-    "operator": "operators",
-    "runtime": "runtime API calls",
-    "host_gap": "host time outside operators",
-    "data_loading": "data loading",
-}
 # Host work within this factor of the quartiles of unchanged operators changed like the machine.
 _LIKE_MACHINE: Final = 1.1
 _STEP: Final = "ProfilerStep#N"
@@ -185,12 +177,11 @@ def _other_work(diff: Findings) -> list[str]:
         return [f"{told}, so the steps are compared, not their parts."]
     told = f"Only {_similarity(diff)} of their launches or operators correspond"
     sides = [_most(diff, number) for number in (0, 1)]
-    if len({(side or "").split(" (")[0] for side in sides}) == 1:
-        sides = []
+    is_same = len({(side or "").split(" (")[0] for side in sides}) == 1
     most = "; ".join(
         f"the {name} spends most in {what}"
-        for name, what in zip(("base", "new side"), sides, strict=False)
-        if what
+        for name, what in zip(("base", "new side"), sides, strict=True)
+        if what and not is_same
     )
     return [f"{told}, so the steps are compared, not their parts{f': {most}' if most else ''}."]
 
@@ -251,8 +242,7 @@ def _applied_together(diff: Findings) -> list[str]:
     """Return the remedies that no longer fit, whose gains cannot be separated."""
     if not diff.predictions:
         return []
-    *names, last = (row.remedy for row in diff.predictions)
-    told = f"Remedies {', '.join(names)} and {last} no longer apply"
+    told = f"Remedies {listing([row.remedy for row in diff.predictions])} no longer apply"
     return [f"{told}: {100 * diff.predictions[0].measured:.1f} % together."]
 
 
@@ -319,7 +309,7 @@ def _by_kind(diff: Findings) -> str | None:
         return None
     more = "more" if change_ns > 0 else "less"
     parts = [
-        f"{duration(round(abs(row.change_ns)))} {more} of {_OF_KIND[row.kind]}" for row in rows
+        f"{duration(round(abs(row.change_ns)))} {more} of {MEANINGS[row.kind]}" for row in rows
     ]
     return f"the critical path of a step has {' and '.join(parts)}"
 

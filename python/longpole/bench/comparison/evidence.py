@@ -142,8 +142,8 @@ def _moved_medians(sides: tuple[Side | None, Side | None], estimate: float) -> I
     apart = math.log(new.median_ns / base.median_ns)
     if abs(apart - estimate) > _MOST_MEDIANS_APART:
         yield (
-            f"the medians differ by {100 * math.expm1(apart):+.1f} %, because the speed of the "
-            "machine changed during the runs; the change compares calls next to each other"
+            f"the medians differ by {100 * math.expm1(apart):+.1f} %, as they do if the speed of "
+            "the machine changes during the runs; the change compares calls next to each other"
         )
 
 

@@ -157,7 +157,7 @@ def path_table(path: str, trace: Trace, found: Found, *, shown: Shown) -> Answer
     rows = rows_of_path(trace, found, shown)
     verdict = found.verdict()
     known = known_of(path, trace, found, verdict)
-    why = partial(_why_empty, shown.table, trace, is_part=not found.is_whole)
+    why = partial(_why_empty, shown.table, trace, found)
     return _of_rows(shown, rows, found.title, known, why=why), exit_code_of(verdict)
 
 
@@ -170,7 +170,7 @@ def question_table(
     notes: list[Block] = []
     if shown.table in _OF_QUEUES and window:
         notes += _uncounted(trace, window)
-    why = partial(_why_empty, shown.table, trace, is_part=window is not None and window.is_part)
+    why = partial(_why_empty, shown.table, trace, window)
     answer = _answer_of(trace, window, shown)
     notes += _impossible(answer, shown.table, trace)
     return _answered(answer, shown, title, known, why=why, notes=notes)
@@ -183,7 +183,7 @@ def worth_tuning(path: str, trace: Trace, window: Window | None) -> Answer:
     worth = rows.filter(rows["gain_share"] >= _LEAST_GAIN)
     title = "whole trace" if window is None else window.title
     n_others = rows.height - worth.height
-    why = partial(_why_empty, shown.table, trace, is_part=window is not None and window.is_part)
+    why = partial(_why_empty, shown.table, trace, window)
     known = known_of_window(path, trace, window)
     document = _of_rows(shown, worth, title, known, why=why, notes=_less(rows, worth))
     truncated = {"rows": {"shown": worth.height, "total": rows.height}} if n_others else None
@@ -344,11 +344,13 @@ def _impossible(answer: Any, table: str, trace: Trace) -> list[Block]:
     return [Sentence(told) for told in impossible_values(table, trace, rows)]
 
 
-def _why_empty(table: str, recording: Trace | Allocations, *, is_part: bool = False) -> str:
-    """Return why a table has no rows; imports polars."""
+def _why_empty(
+    table: str, recording: Trace | Allocations, about: Window | Found | None = None
+) -> str:
+    """Return why a table about a window, or else the whole recording, has no rows."""
     from longpole.analyses.empty_tables import why_empty
 
-    return why_empty(table, recording, is_part=is_part)
+    return why_empty(table, recording, is_part=about is not None and about.is_part)
 
 
 def _timed(waits: pl.DataFrame, trace: Trace) -> pl.DataFrame:

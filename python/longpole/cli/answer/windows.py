@@ -62,11 +62,8 @@ class Found:
     data_load: str | None
     step_name: str | None
     verdict: Callable[[], Verdict]
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is the whole trace."""
-        return self.name == "whole trace"
+    is_part: bool
+    """Whether it is not the whole trace."""
 
     @property
     def title(self) -> str:

@@ -157,7 +157,8 @@ class Asked:
         until = f", --end {self.end}" if self.end else ""
         step = None if chosen is None else chosen.step
         asked = (self.data_load, self.step_name, self._verdict(trace))
-        return Found(name + until, step, reason, clause, path, *asked)
+        is_part = chosen is None or chosen.is_part or self.end is not None
+        return Found(name + until, step, reason, clause, path, *asked, is_part)
 
     @property
     def is_any(self) -> bool:

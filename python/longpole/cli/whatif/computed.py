@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.critical_path.changes import Drop, Insert, RemoveWait, Replace, Scale
@@ -93,35 +95,42 @@ class _Changed(NamedTuple):
 
     events: dict[str | None, set[int]]
     """Events, by the kind of their time; None for any."""
-    time_ranges: list[tuple[int, int, int]]
+    spans: dict[int, list[tuple[int, int]]]
+    """Start and end of time ranges, by lane; sorted, and they do not overlap."""
     kinds: set[str]
     """Kinds of which all time changes."""
 
     def has(self, kind: str, event: int | None, lane: int | None, start_ns: int) -> bool:
         """Whether they apply to a segment."""
         known = (self.events.get(name, ()) for name in (None, kind))
-        is_inside = any(
-            of_lane == lane and begin_ns <= start_ns < end_ns
-            for of_lane, begin_ns, end_ns in self.time_ranges
-        )
+        spans = [] if lane is None else self.spans.get(lane, [])
+        place = bisect_right(spans, start_ns, key=itemgetter(0)) - 1
+        is_inside = place >= 0 and start_ns < spans[place][1]
         return kind in self.kinds or is_inside or any(event in events for events in known)
 
 
 def _changed(trace: Trace, changes: Sequence[Change]) -> _Changed:
-    found = _Changed({}, [], set())
+    found = _Changed({}, {}, set())
+    time_ranges: list[tuple[int, int, int]] = []
     places = trace.events.select("lane", "start_ns", "duration_ns")
     for change in changes:
         if isinstance(change, Insert):
             continue
         if change.time_ranges is not None:
-            found.time_ranges.extend(change.time_ranges)
+            time_ranges.extend(change.time_ranges)
         elif change.events is not None:
             found.events.setdefault(change.kind, set()).update(change.events)
             if change.kind is None and not isinstance(change, RemoveWait):
                 rows = places[list(change.events)].drop_nulls().rows()
-                found.time_ranges.extend((lane, at, at + length) for lane, at, length in rows)
+                time_ranges.extend((lane, at, at + length) for lane, at, length in rows)
         elif change.kind is not None:
             found.kinds.add(change.kind)
+    for lane, start_ns, end_ns in sorted(time_ranges):
+        spans = found.spans.setdefault(lane, [])
+        if spans and start_ns <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(end_ns, spans[-1][1]))
+        else:
+            spans.append((start_ns, end_ns))
     return found
 
 
