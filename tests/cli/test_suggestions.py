@@ -31,6 +31,8 @@ def trace(tmp_path):
         ("summary", "--output-file", "redirect the answer with `> FILE`"),
         ("report", "--output-file", "did you mean `--output`?"),
         ("summary", "-o", "redirect the answer with `> FILE`"),
+        ("diff", "-o", "`longpole report NEW --diff BASE -o FILE.html` writes a page"),
+        ("ranks", "--save", "`longpole report FOLDER -o FILE.html` writes a page"),
         ("view", "--json", "it is an option of `summary`"),
     ],
 )

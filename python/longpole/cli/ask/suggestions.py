@@ -14,7 +14,10 @@ _CLOSE: Final = 0.75
 _WHOLE_COMMANDS: Final = ("summary", "path", "whatif", "table", "report", "convert", "ranks")
 """Commands whose options are suggested to users of another command."""
 
-_PAGE: Final = "`longpole report TRACE -o FILE.html`"
+_PAGE: Final = "`longpole report {traces} -o FILE.html`"
+_TRACES_OF: Final = {"diff": "NEW --diff BASE", "ranks": "FOLDER"}
+"""What `report` is given for a page of the same answer, by command; else one trace."""
+
 _REMEDIES: Final = "`longpole whatif TRACE` lists the remedies with their gains"
 _EXPLAIN: Final = "`longpole explain REMEDY` explains a remedy of `longpole whatif TRACE`"
 _WHERE: Final = 'choose with `--where "{0} = ..."` of `longpole table TRACE NAME`'
@@ -91,7 +94,8 @@ def _suggestion(word: str, context: click.Context) -> str | None:
     ]
     close = difflib.get_close_matches(f"--{word}", own, n=1, cutoff=_CLOSE)
     if word.lower() in _ELSEWHERE and not meant:
-        return _ELSEWHERE[word.lower()]
+        traces = _TRACES_OF.get(command.name or "", "TRACE")
+        return _ELSEWHERE[word.lower()].replace("{traces}", traces)
     suggested = [*meant, *close]
     return f"did you mean `{suggested[0]}`?" if suggested else _of_others(word, context)
 
