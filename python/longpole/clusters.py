@@ -51,7 +51,7 @@ def _join_ray(ray: Any, failed: type[LongpoleError], workers: int | None) -> Non
             ray.shutdown()
             if is_last:
                 message = (
-                    f"Ray did not start on this machine, twice: {error}\n"
+                    f"Ray did not start on this machine in two attempts: {error}\n"
                     "hint: start a cluster with `ray start --head` and set RAY_ADDRESS"
                 )
                 raise failed(message) from error

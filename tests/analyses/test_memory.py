@@ -356,7 +356,7 @@ def test_an_answer_with_nothing_to_show_is_inconclusive(tmp_path, capsys):
     timeline = str(written(tmp_path / "timeline.raw.json", [[5, 2, MIB, 4]]))
     assert program.run(["table", timeline, "memory", "--where", "n_bytes < 0"]) == 4
     assert program.run(["table", timeline, "memory", "--between", "0", "9"]) == 2
-    assert "a window is of a trace" in capsys.readouterr().err
+    assert "leave out the window" in capsys.readouterr().err
 
 
 def test_changes_of_the_wrong_form_are_counted_and_the_rest_is_answered(tmp_path):

@@ -125,12 +125,16 @@ def test_a_run_that_cannot_start_leaves_earlier_results_as_they_are(
     [
         (["run"], 2, "error: give a file of jobs, or -- and a command [usage]"),
         (["run", "missing.jsonl"], 3, "error: missing.jsonl: no such file"),
-        (["run", "--job-format", "odd", "--", "true"], 2, 'no format is called "odd"'),
+        (["run", "--job-format", "odd", "--", "true"], 2, "no format 'odd'"),
         (["run", "--devices", "17", "--", "true"], 5, "error: '17' is not a device here"),
         (["run", "--runs", "0", "--", "true"], 2, "0 is not in the range 1<=x"),
         (["run", "--retries", "-1", "--", "true"], 2, "-1 is not in the range 0<=x"),
         (["results", "missing.jsonl"], 3, "error: missing.jsonl: no such file"),
-        (["compare", "nofile", "b"], 3, "error: nofile: no such file [file_not_found]"),
+        (
+            ["compare", "nofile", "b"],
+            3,
+            "error: nofile: there is neither a file nor a baseline of that name [file_not_found]",
+        ),
         (["run", "-f", "-o", ".", "--", "true"], 2, "File '.' is a directory"),
         (["resume", "."], 2, "File '.' is a directory"),
         (["resume", "missing.jsonl"], 3, "missing.plan.json is missing"),

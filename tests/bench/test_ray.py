@@ -188,5 +188,5 @@ def test_without_ray_it_is_said_what_to_install(monkeypatch):
 
 
 def test_there_are_two_engines():
-    with pytest.raises(ValueError, match="no engine is called 'slurm'; there are local, ray"):
+    with pytest.raises(ValueError, match="no engine 'slurm'; there are local, ray"):
         Runner(["cpu"], engine="slurm")

@@ -48,4 +48,4 @@ def test_a_failure_fails_a_gate_whatever_the_times(capsys):
 
 def test_a_gate_needs_something_to_compare(capsys):
     assert timed(FAST, gate="3%") == exit_codes.USAGE
-    assert "--gate compares" in capsys.readouterr().err
+    assert "--gate needs two" in capsys.readouterr().err

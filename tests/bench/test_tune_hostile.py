@@ -60,7 +60,7 @@ def test_a_space_that_is_too_large_or_has_no_values_is_refused(capsys, parameter
     [
         ("a.__class__ == 1", "'a.__class__' is not allowed in an expression"),
         ("(9 ** 9 ** 9) > 0", "a power of 387420489 is too large, for any point"),
-        ("('a' % a) == 'a'", "is about something that is not a number, for a=1"),
+        ("('a' % a) == 'a'", "uses a value that is not a number, for a=1"),
         ("a % 0 == 1", "cannot be computed"),
         ("a < 'b'", "'<' not supported"),
         ("a > 1", "no combination of the parameters meets all constraints"),

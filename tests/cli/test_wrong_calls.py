@@ -43,6 +43,31 @@ def test_a_number_beyond_its_range_is_a_usage_error(option, number, trace, capsy
     assert f"{number} is not in the range" in capsys.readouterr().err
 
 
+def test_the_error_for_a_number_shows_the_range_that_the_help_leaves_out(trace, capsys):
+    assert run(["table", trace, "kernels", "--top", "0"]) == 2
+    assert "0 is not in the range 1<=x<=1000000000 [usage]" in capsys.readouterr().err
+    assert run(["table", "--help"]) == 0
+    assert "1000000000" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["check"], "missing argument 'TRACE...'"),
+        (["report", "x.json"], "missing option '-o' / '--output'"),
+        (["path", "x.json", "--end", "never"], "invalid value for '--end': 'never'"),
+        (["path", "x.json", "--step"], "option '--step' requires an argument"),
+        (["view", "a", "b"], "got unexpected extra argument (b)"),
+    ],
+)
+def test_an_error_of_click_reads_like_all_others(arguments, message, capsys):
+    assert run(arguments) == 2
+    error = capsys.readouterr().err.splitlines()[0]
+    assert error.startswith(f"error: {message}")
+    assert error.endswith(" [usage]")
+    assert not error.endswith(". [usage]")
+
+
 @pytest.mark.parametrize("devices", ["fake:99999999", "fake:" + "9" * 5_000, "9" * 5_000, "fake:0"])
 def test_devices_that_cannot_be_are_refused_at_once(devices, tmp_path, capsys):
     results = tmp_path / "r.jsonl"

@@ -223,7 +223,7 @@ def test_arguments_that_make_no_sense_are_refused(wrong):
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"annotation": "fit", "instance": (0, 1)}, "instance is the number of one annotation"),
+        ({"annotation": "fit", "instance": (0, 1)}, "instance must be an integer"),
         ({"between": (3.0, 5.5)}, "between is two times in whole ns"),
         ({"between": (1, 2, 3)}, "between is two times in whole ns"),
         ({"between": 5}, "between is two times in whole ns"),

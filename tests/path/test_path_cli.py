@@ -224,8 +224,8 @@ def test_what_makes_no_sense_is_a_usage_error(arguments, trace, capsys):
         (("--between", "+5ms", "+1ms"), "the end is before the start"),
         (("--between", "5", "+1ms"), "both from its start"),
         (("--between", "+5", "+9"), "'+5' is not an offset; use for example +10ms"),
-        (("--instance", "1"), "--instance counts annotations"),
-        (("--whole", "--end", "cpu"), "--end is about a step or an annotation"),
+        (("--instance", "1"), "--instance needs --annotation"),
+        (("--whole", "--end", "cpu"), "--end applies to a step or an annotation"),
     ],
 )
 def test_a_usage_error_names_what_conflicts(options, sentence, trace, capsys):

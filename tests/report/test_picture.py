@@ -65,7 +65,7 @@ def test_a_picture_is_of_one_trace_and_of_work(tmp_path, capsys):
     file = str(tmp_path / "step.svg")
     assert run(["report", trace, trace, "-o", file]) == exit_codes.USAGE
     assert run(["report", trace, "--diff", trace, "-o", file]) == exit_codes.USAGE
-    assert "a picture is of one trace" in capsys.readouterr().err
+    assert "a picture (.svg) shows one trace" in capsys.readouterr().err
     idle = TraceBuilder().event(ph="X", cat="cpu_op", name="a", pid=1, tid=1, ts=5, dur=0)
     idle = idle.write(tmp_path / "idle.json")
     assert run(["report", str(idle), "-o", file, "--json"]) == exit_codes.INCONCLUSIVE
@@ -78,5 +78,5 @@ def test_a_file_that_would_be_neither_page_nor_picture_is_refused(tmp_path, caps
     trace = str(TraceBuilder().operator("aten::mm", (0, 20)).write(tmp_path / "trace.json"))
     file = tmp_path / "report.pdf"
     assert run(["report", trace, "-o", str(file)]) == exit_codes.USAGE
-    assert "a page (.html) or a picture (.svg), not a file .pdf" in capsys.readouterr().err
+    assert ".html (a page) or .svg (a picture), not '.pdf'" in capsys.readouterr().err
     assert not file.exists()

@@ -94,7 +94,7 @@ def _check(tflops: Mapping[str, float], bandwidth: float | None) -> None:
     known = sorted({*_PRECISIONS.values(), "tf32"})
     for dtype, peak in tflops.items():
         if dtype not in known:
-            message = f"peaks are of {', '.join(known)}, not {dtype!r}"
+            message = f"no peak of {dtype!r}; there are {', '.join(known)}"
             raise ValueError(message)
         if peak <= 0:
             message = f"the peak of {dtype} must be positive, not {peak:g}"

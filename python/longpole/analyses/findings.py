@@ -71,7 +71,7 @@ KINDS: Final = {
     "unknown_categories": Kind(
         "warning",
         "events of categories that longpole does not know: {categories}",
-        "they are in no figure",
+        "they count in no figure",
         "map them to kinds of events with --vocabulary FILE: docs/formats.md, Custom names",
     ),
     "profiler_message": Kind(
@@ -185,7 +185,7 @@ KINDS: Final = {
         "GPU activities that start up to {longest} before their launch, though others of their "
         "device start just after theirs",
         "the clocks do not explain that, so the recorded times or correlation ids are wrong: "
-        "figures of the device rest on them",
+        "figures of the device depend on them",
         "record again, with a newer driver and profiler",
     ),
     "out_of_stream_order": Kind(
@@ -193,7 +193,7 @@ KINDS: Final = {
         "GPU activities that start after the end of work which was launched later on their stream, "
         "by up to {longest}",
         "a stream runs its work in order, so the recorded times or streams are wrong: figures of "
-        "the device rest on them",
+        "the device depend on them",
         "record again; if graphs are replayed, with a newer profiler",
     ),
     "late_on_idle_device": Kind(
@@ -235,7 +235,7 @@ KINDS: Final = {
     ),
     "repeated_rank": Kind(
         "warning",
-        "the file has rank {rank}, and so has {other}",
+        "the file and {other} both have rank {rank}",
         "one of them is a copy or belongs to another run: the ranks are ambiguous",
         "pass one file for each rank",
     ),

@@ -212,7 +212,7 @@ def _computed(node: ast.UnaryOp | ast.BinOp, *operands: Meaning) -> Meaning:
     def number(value: Any) -> int | float:
         if isinstance(value, _NUMBERS):
             return value
-        message = f"{ast.unparse(node)!r} is about something that is not a number"
+        message = f"{ast.unparse(node)!r} uses a value that is not a number"
         raise TypeError(message)
 
     if len(operands) == 1:

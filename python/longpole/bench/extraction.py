@@ -204,7 +204,7 @@ def _check_names(names: Iterable[str]) -> None:
     known = formats()
     for name in names:
         if name not in known:
-            message = f'no format is called "{name}"; there are {", ".join(known)}'
+            message = f"no format {name!r}; there are {', '.join(known)}"
             raise ValueError(message)
 
 

@@ -73,7 +73,7 @@ def chakra() -> None:
     "--output_filename",
     required=True,
     type=OutputPath(is_either=True),
-    help="Write the graph to this file, or the graphs of several ranks to this folder.",
+    help="File to write, or folder for the graphs of several ranks.",
 )
 @click.option("--no-gaps", is_flag=True, help="Leave out the time between operators.")
 @force_option
@@ -116,7 +116,12 @@ def convert(
 @chakra.command()
 @click.argument("graph", type=click.Path(readable=False))
 def show(graph: str) -> int:
-    """Print a graph as JSON Lines: its metadata, then each node."""
+    """Print a graph as JSON Lines: its metadata, then each node.
+
+    \b
+    Example:
+      longpole chakra show rank.0.et
+    """
     from longpole.convert.chakra import read_chakra
 
     trace = read_chakra(graph)
@@ -139,6 +144,10 @@ def check(*, graph: str, options: Options) -> int:
     """List the problems of a graph.
 
     The exit code is 1 if simulators would refuse the graph.
+
+    \b
+    Example:
+      longpole chakra check rank.0.et
     """
     from longpole.convert.chakra import read_chakra
 
@@ -150,7 +159,12 @@ def check(*, graph: str, options: Options) -> int:
 @click.argument("graph", type=click.Path(readable=False))
 @answer_options
 def replay(*, graph: str, options: Options) -> int:
-    """Replay a graph with its measured durations, and compare with the measured time."""
+    """Replay a graph with its measured durations, and compare with the measured time.
+
+    \b
+    Example:
+      longpole chakra replay rank.0.et
+    """
     from longpole.convert.chakra import read_chakra
 
     return options.emit(_replay_answer(graph, read_chakra(graph)))

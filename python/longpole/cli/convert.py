@@ -66,12 +66,7 @@ _WRITERS: Final[dict[str, Callable[[pl.DataFrame, Path], None]]] = {
 @click.command()
 @answers("longpole.cli.convert:Converted")
 @trace_argument
-@output_options(
-    "The file to write: .parquet, .arrow, .csv or .jsonl for a table; .json or .json.gz for a"
-    " trace; .perfetto-trace or .perfetto-trace.gz for a trace of Perfetto; .longpole for all"
-    " tables; .folded or .speedscope.json for a flame graph; .pftrace or"
-    " .zip for the critical path in ui.perfetto.dev."
-)
+@output_options("File to write; its ending sets the format, as listed above.")
 @click.option(
     "--table",
     type=click.Choice(tuple(tables())),

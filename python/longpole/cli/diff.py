@@ -78,7 +78,8 @@ _WORK: Final = {
     "--gate",
     type=parse_share,
     metavar="SHARE",
-    help="The smallest change that matters. If given, a regression exits with 1.  [default: 3%]",
+    help="Smallest change that matters, such as 3% or 0.03; exit with 1 if there is a regression.  "
+    "[default: 3%, without an effect on the exit code]",
 )
 @step_name_option
 @data_load_option
@@ -124,7 +125,9 @@ def diff(
       longpole diff trace.json.gz --step 37 --against median
     """
     _check_sides(new, step, [*more_base, *more_new])
-    require(step is None or step_times_ns is None, "--step-time is about two runs, not about steps")
+    require(
+        step is None or step_times_ns is None, "--step-time compares two runs; leave out --step"
+    )
     is_both = step_times_ns is not None and as_recorded
     require(not is_both, "--step-time and --as-recorded exclude each other")
     other = _other(against)

@@ -38,7 +38,13 @@ _LARGEST_ERROR: Final = 0.05
 def pair_options(command: Any) -> Any:
     """Add the two files to a command, under longpole's and Chakra's names."""
     for option in (
-        click.option("--iteration", type=NUMBER, help="Which of the matching iterations to use."),
+        click.option(
+            "--iteration",
+            type=NUMBER,
+            metavar="N",
+            help="Which of the matching iterations to use, counted from 0.  [default: the one of "
+            "median length]",
+        ),
         click.option(
             "--kineto",
             "--kineto-file",
@@ -46,7 +52,7 @@ def pair_options(command: Any) -> Any:
             "kineto",
             required=True,
             type=click.Path(readable=False),
-            help="The Kineto trace.",
+            help="Kineto trace.",
         ),
         click.option(
             "--et",
@@ -66,12 +72,12 @@ def pair_options(command: Any) -> Any:
 @click.command()
 @answers("longpole.cli.link:Linked")
 @pair_options
-@click.option("-o", "--output", "--output-file", type=OutputPath(), help="Write an ET+ file.")
+@click.option("-o", "--output", "--output-file", type=OutputPath(), help="ET+ file to write.")
 @click.option(
     "--compat", type=click.Choice(["chakra"]), help="Write the same file as the linker of Chakra."
 )
-@click.option("--parquet", type=OutputPath(is_folder=True), help="Write the tables to this folder.")
-@click.option("--rank", type=NUMBER, help="Fail if the trace is of another rank.")
+@click.option("--parquet", type=OutputPath(is_folder=True), help="Folder to write the tables to.")
+@click.option("--rank", type=NUMBER, metavar="N", help="Fail if the trace is of another rank.")
 @click.option("--explain", is_flag=True, help="List every dependency on GPU activities.")
 @force_option
 @shared_options
@@ -90,8 +96,8 @@ def link(
 ) -> int:
     """Add the times of a Kineto trace to the execution trace of the same run.
 
-    Prints what was linked, what was not, and how well the dependencies explain the measured
-    time. The exit code is 3 if the files do not belong together.
+    The answer shows what was linked, what was not, and how well the dependencies explain the
+    measured time. The exit code is 3 if the files do not belong together.
 
     \b
     Examples:

@@ -40,7 +40,7 @@ _SCHEMA: Final = "longpole.merge/1"
 @click.command()
 @answers("longpole.cli.merge:MergedFile")
 @sources_argument
-@output_options("The file to write: .pftrace, or .zip for a compressed one.")
+@output_options("File to write: .pftrace, or .zip for a compressed one.")
 @reading_options
 @answer_options
 def merge(

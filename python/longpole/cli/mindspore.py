@@ -75,7 +75,7 @@ def mindspore(
       longpole mindspore data/ -o analysis
       longpole mindspore data/ -o files --compat
     """
-    require(output is not None or not compat, "--compat is about files; name a folder with -o")
+    require(output is not None or not compat, "--compat needs a folder for the files, with -o")
     require(output is None or len(folders) == 1, "with -o, name one DIR")
     asked: Any = {
         "step_list": sorted(steps) or None,

@@ -66,7 +66,7 @@ def path(
     """Show the critical path: what determines how long a step takes.
 
     The segments of the path cover the window without gaps. With `--format csv`, each segment is
-    a row; with `--in-order`, the consecutive segments of an operator are one. The exit code is 4
+    a row; with `--in-order`, consecutive segments of an operator share a row. The exit code is 4
     if the trace does not show what limits the window, as for `longpole summary`.
 
     \b

@@ -52,7 +52,7 @@ class Program(Commands):
             "ranks": "Show which rank makes the others wait, why, and how much a fix saves.",
         },
         "Run benchmarks": {
-            "bench": "Run benchmarks on devices, and choose and compare their results.",
+            "bench": "Time functions and commands on devices, and compare results.",
             "tune": "Search for the best variant of a program or function.",
             "repro": "Write a script that runs one operator alone with its recorded inputs.",
             "devices": "List the devices of this machine, their state, and who uses them.",
@@ -67,9 +67,9 @@ class Program(Commands):
         },
         "Learn and automate": {
             "demo": "Write example traces, explain one, and show what to ask next.",
-            "explain": "Say how a remedy is recognised, what it changes, and how well it predicts.",
+            "explain": "Explain how a remedy is recognised, what it changes, how well it predicts.",
             "guide": "Print one page that explains longpole to an agent.",
-            "mcp": "Answer questions of agents about the traces of some folders (MCP).",
+            "mcp": "Answer agents' questions about the traces in some folders (MCP).",
             "schema": "Print the JSON Schema of the answer of a command.",
             "completion": "Print a shell script that completes commands and options.",
         },
@@ -114,6 +114,8 @@ class Program(Commands):
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def longpole(*, debug: bool) -> None:
     """Find what a GPU program waits for.
+
+    `longpole TRACE` is short for `longpole summary TRACE`.
 
     \b
     Examples:

@@ -90,7 +90,7 @@ def ranks(
       longpole ranks dumps/
     """
     if _are_dumps(sources):
-        require(step_time_ns is None, "--step-time is about traces, not about dumps")
+        require(step_time_ns is None, "--step-time applies to traces, not to dumps")
         return _answer_dumps(sources, options, _DUMPS, partial(_dumps_answer, sources))
     answer = partial(
         _ranks_answer, sources, step=step, all_ranks=all_ranks, step_time_ns=step_time_ns

@@ -35,7 +35,7 @@ class _Command(click.ParamType[str]):
 
 
 @click.command()
-@click.argument("command", nargs=-1, type=_Command(), metavar="COMMAND")
+@click.argument("command", nargs=-1, type=_Command(), metavar="[COMMAND]")
 @click.pass_context
 def schema(context: click.Context, *, command: tuple[str, ...]) -> int:
     """Print the JSON Schema of the answer of a command.

@@ -104,7 +104,7 @@ def summary(
     """Show what limits the program, and where the time of a step went.
 
     TRACE is a file of the PyTorch profiler or another profiler, compressed or not, or `-` for
-    stdin. Of a memory timeline or snapshot, the answer is the table `memory`.
+    stdin. For a memory timeline or snapshot, the answer is the table `memory`.
     Each share says what it is a share of: the step, or the whole trace if it marks no steps.
 
     \b

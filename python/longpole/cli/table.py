@@ -27,7 +27,7 @@ from longpole.cli.answer.table import (
     question_table,
     tables,
 )
-from longpole.cli.ask.numbers import MOST
+from longpole.cli.ask.numbers import COUNT, COUNT_OR_ZERO
 from longpole.cli.ask.options import Options, answers, gather, shared_options
 from longpole.cli.ask.traces import answer_each, capture_option, given_memory_file
 from longpole.cli.ask.windows import Asked, Recording, profiler_options, window_options
@@ -92,7 +92,7 @@ _CHOICES: Final = {
     ),
     "around": click.option(
         "--around",
-        type=click.IntRange(0, MOST),
+        type=COUNT_OR_ZERO,
         metavar="EVENT",
         help="events: what encloses an event, its neighbours, and what it launched.",
     ),
@@ -139,11 +139,11 @@ class _TraceOrTable(click.Path):
 @click.option(
     "--sort",
     metavar="COLUMN",
-    help="Sort by a column, as printed or as in JSON: numbers descending, other values ascending.",
+    help="Column to sort by, as printed or as in JSON: numbers descending, other values ascending.",
 )
 @click.option(
     "--top",
-    type=click.IntRange(1, MOST),
+    type=COUNT,
     metavar="N",
     help="Number of rows to list.  [default: 20 or 50 as text, md and html, else all]",
 )
@@ -182,7 +182,7 @@ def table(
     """
     paths, name = _name_of(words)
     if capture_traces and name != "graph_kernels":
-        message = "only graph_kernels reads the trace of a capture"
+        message = "only the table graph_kernels uses it"
         raise click.BadParameter(message, param_hint="--capture-trace")
     if name is None:
         return _list(paths, recording, options)
@@ -279,7 +279,7 @@ def answer_memory(
     from longpole.allocations import read_memory
 
     if window.is_any and not window.whole:
-        message = "a window is of a trace; memory timelines and snapshots are shown whole"
+        message = "leave out the window: memory timelines and snapshots are shown whole"
         raise click.UsageError(message)
 
     table = shown or Shown("memory", None, None)

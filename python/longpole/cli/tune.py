@@ -12,7 +12,7 @@ import click
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.ask.files import OutputPath
-from longpole.cli.ask.numbers import MOST, NUMBER, gate_option
+from longpole.cli.ask.numbers import COUNT, NUMBER, gate_option
 from longpole.cli.ask.options import Options, answer_options, answers, force_option
 from longpole.cli.ask.runner import runner_options
 from longpole.files import check_free, inputs_protected
@@ -71,14 +71,14 @@ _COLUMNS: Final = (
 @click.option(
     "--trials",
     "n_trials",
-    type=click.IntRange(1, MOST),
+    type=COUNT,
     metavar="N",
     help="Number of candidates to try.  [default: 1000 for halving, else 100]",
 )
 @click.option(
     "--runs",
     "n_runs",
-    type=click.IntRange(1, MOST),
+    type=COUNT,
     metavar="N",
     default=7,
     show_default=True,
@@ -88,11 +88,19 @@ _COLUMNS: Final = (
     "--finalists",
     "n_finalists",
     type=click.IntRange(min=1, max=100),
+    metavar="N",
     default=4,
     show_default=True,
-    help="Candidates to measure in turns at the end.",
+    help="Number of candidates to measure in turns at the end.",
 )
-@click.option("--seed", type=NUMBER, default=0, show_default=True, help="Seed of random choices.")
+@click.option(
+    "--seed",
+    type=NUMBER,
+    metavar="N",
+    default=0,
+    show_default=True,
+    help="Seed of random choices.",
+)
 @click.option(
     "--budget",
     "budget_s",
@@ -117,7 +125,8 @@ _COLUMNS: Final = (
     multiple=True,
     metavar="RESULTS",
     type=click.Path(dir_okay=False, readable=False),
-    help="Take runs from this file that have the same command, sources, device and libraries.",
+    help="Take runs from this file that have the same command, sources, device and libraries. "
+    "Repeatable.",
 )
 @click.option(
     "--simulate",
@@ -129,7 +138,8 @@ _COLUMNS: Final = (
     "--write-configs",
     type=OutputPath(),
     metavar="FILE",
-    help="Write the winner and what is tied with it as Triton configurations, JSON or source.",
+    help="File for the winner and those tied with it, as Triton configurations: JSON, or a copy of "
+    "the source of the kernel.",
 )
 @click.option(
     "--from-trace",

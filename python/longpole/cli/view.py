@@ -33,7 +33,11 @@ _COOKIE: Final = "longpole"
 @click.command()
 @trace_argument
 @click.option(
-    "--port", type=click.IntRange(0, 65_535), default=0, help="Port.  [default: a free one]"
+    "--port",
+    type=click.IntRange(0, 65_535),
+    metavar="PORT",
+    default=0,
+    help="Port to listen on.  [default: a free one]",
 )
 @click.option("--no-browser", is_flag=True, help="Print the address; do not open a browser.")
 @window_options("step", "step_name", "whole")

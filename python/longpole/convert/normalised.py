@@ -327,6 +327,6 @@ def _next(
             return found, text, end
         more = file.read(max(_PIECE, len(text) - at))
         if not more:
-            message = "the document that was written is not sound"
+            message = "the written trace is not valid JSON"
             raise AssertionError(message)
         text, at = text[at:] + more, 0

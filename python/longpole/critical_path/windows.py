@@ -32,13 +32,13 @@ def core_window(
         raise ValueError(message)
     instance = _whole(instance)
     if instance and annotation is None:
-        message = "instance counts annotations; name one with annotation"
+        message = "instance needs annotation"
         raise ValueError(message)
     if step is not None:
         return ("step", step, end)
     if annotation is not None:
         if instance < 0:
-            message = f"instance counts from 0, not {instance}"
+            message = f"instance must be at least 0, not {instance}"
             raise ValueError(message)
         return ("annotation", annotation, instance, "last" if end == "period" else end)
     if between is not None:
@@ -50,5 +50,5 @@ def _whole(instance: int) -> int:
     try:
         return index(instance)
     except TypeError:
-        message = f"instance is the number of one annotation, not {instance!r}"
+        message = f"instance must be an integer, not {instance!r}"
         raise TypeError(message) from None

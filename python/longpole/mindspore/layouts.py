@@ -241,7 +241,7 @@ def _nothing(folder: Path) -> ProfileError:
         message = "the profile holds only what Ascend's own tools can read (PROF_*, JOB*)"
         return ProfileError(folder, "needs_export", message, hint=_EXPORT)
     if any(folder.glob("*/ASCEND_PROFILER_OUTPUT")) or any(folder.glob("ASCEND_PROFILER_OUTPUT")):
-        message = "the folder has what Ascend's tools wrote, and no text of MindSpore's own"
+        message = "the folder has files of Ascend's tools, but no text files of MindSpore"
         hint = "read the traces in ASCEND_PROFILER_OUTPUT instead"
         return ProfileError(folder, "no_profile", message, hint=hint)
     message = "the folder holds no MindSpore profile"

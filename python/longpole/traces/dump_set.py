@@ -120,7 +120,7 @@ class DumpSet:
             named = dump.source.named_rank
             number = place if named is None else named
             if number in numbered:
-                message = f"rank {number} is there twice; {dump.source.path} is left out"
+                message = f"rank {number} has several dumps; {dump.source.path} is ignored"
                 self._file_findings.append(RankFinding("duplicate rank", message, (number,)))
             else:
                 numbered[number] = dump

@@ -61,7 +61,7 @@ def run(
         The engine is not known.
     """
     if engine not in ENGINES:
-        message = f"no engine is called {engine!r}; there are {', '.join(ENGINES)}"
+        message = f"no engine {engine!r}; there are {', '.join(ENGINES)}"
         raise ValueError(message)
     if not items:
         return []

@@ -63,7 +63,7 @@ pub enum ErrorKind {
         /// Its version.
         version: u64,
     },
-    /// The saved trace does not contain the requested data; with the message.
+    /// The saved trace does not contain the requested data.
     NotSaved(String),
     /// The times of a rank are too far from zero to be compared with those of another one.
     FarClock,
@@ -81,7 +81,7 @@ pub enum ErrorKind {
     NotAPair(String),
     /// An invalid word or pattern in a user's vocabulary, with the reason.
     Vocabulary(String),
-    /// A window that is not in the trace; with the message.
+    /// A window that is not in the trace.
     NoWindow(String),
     /// The caller asked to stop, through [`Progress`](crate::progress::Progress).
     Cancelled,

@@ -322,7 +322,7 @@ def _workers(
     devices: Found | Cluster | Sequence[Device | str | int] | None, engine: Engine, **how: Any
 ) -> list[Worker]:
     if engine not in ENGINES:
-        message = f"no engine is called {engine!r}; there are {', '.join(ENGINES)}"
+        message = f"no engine {engine!r}; there are {', '.join(ENGINES)}"
         raise ValueError(message)
     if isinstance(devices, Cluster):
         return [*devices.workers(**how)]

@@ -382,7 +382,7 @@ def _matching(pattern: str) -> Sequence[str]:
 def _batches(costs: Mapping[Key, int], n_devices: int, batch_size: int) -> list[list[Key]]:
     """Divide the GEMMs so that every device has work and no batch takes too long."""
     if batch_size < 1:
-        message = f"a batch has one GEMM at least, not {batch_size}"
+        message = f"batch_size must be at least 1, not {batch_size}"
         raise ValueError(message)
     n_batches = min(len(costs), max(n_devices, math.ceil(len(costs) / batch_size)))
     return share_out(costs, n_batches) if costs else []

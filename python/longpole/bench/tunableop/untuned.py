@@ -101,7 +101,7 @@ def share_out(costs: Mapping[K, int], n_shares: int) -> list[list[K]]:
         Number of shares; with fewer GEMMs, some stay empty.
     """
     if n_shares < 1:
-        message = f"there must be one share at least, not {n_shares}"
+        message = f"n_shares must be at least 1, not {n_shares}"
         raise ValueError(message)
     shares: list[list[K]] = [[] for _ in range(n_shares)]
     heap = [(0, 0, number) for number in range(n_shares)]

@@ -158,7 +158,7 @@ def find_strategy(name: str) -> Strategy:
         return kernel_tuner_search(other)
     if name not in STRATEGIES:
         known = ", ".join([*STRATEGIES, "optuna", "kernel-tuner:NAME"])
-        message = f"there is no strategy {name!r}; there are {known}"
+        message = f"no strategy {name!r}; there are {known}"
         raise ValueError(message)
     return STRATEGIES[name]
 

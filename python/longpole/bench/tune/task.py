@@ -222,7 +222,7 @@ def _fields(path: Path) -> dict[str, Any]:
     text = short_text(path, most_bytes=_MOST_BYTES)
     fields = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     if not isinstance(fields, dict):
-        message = "it holds no object"
+        message = "it is not an object with keys"
         raise TypeError(message)
     return fields
 

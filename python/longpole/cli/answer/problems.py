@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Problem", "require", "usage_errors"]
 
 _SAME_RUN: Final = "give the two files of one rank of one run, recorded together"
+_OF_CLICK: Final = ("Missing ", "Invalid value", "Option ", "Got unexpected")
 _SYSTEM_ERRORS: Final = {
     errno.ENOENT: ("file_not_found", "no such file"),
     errno.EACCES: ("permission_denied", "permission denied"),
@@ -77,7 +78,7 @@ class Problem:
                 hint = None
                 if isinstance(error, click.UsageError) and error.ctx is not None:
                     hint = f"see `{error.ctx.command_path} --help`"
-                return cls("usage", error.format_message(), exit_codes.USAGE, hint)
+                return cls("usage", _as_ours(error.format_message()), exit_codes.USAGE, hint)
             case FileExistsError() if error.errno is None:
                 return cls("file_exists", str(error), exit_codes.USAGE)
             case OSError():
@@ -97,7 +98,10 @@ class Problem:
     def _of_system(cls, error: OSError) -> Self:
         known = _SYSTEM_ERRORS.get(error.errno or 0)
         code, message = known or ("io", None)
-        message = message or error.strerror or str(error)
+        own = error.strerror or ""
+        if not own.startswith(os.strerror(error.errno or 0)):  # the core adds the number
+            message = own
+        message = message or own or str(error)
         path = None if error.filename is None else os.fsdecode(error.filename)
         return cls(code, message, exit_codes.UNREADABLE, path=path)
 
@@ -119,6 +123,13 @@ class Problem:
         if self.hint:
             lines.append(f"hint: {self.hint}")
         sys.stderr.write("".join(f"{escape(line)}\n" for line in lines))
+
+
+def _as_ours(message: str) -> str:
+    """Return a message of click without its capital and full stop, like all other messages."""
+    if not message.startswith(_OF_CLICK):
+        return message
+    return message[0].lower() + message[1:].removesuffix(".")
 
 
 def require(condition: object, message: str) -> None:

@@ -231,9 +231,9 @@ def _untimed(trace: Trace) -> Iterator[Warned]:
             message=(
                 f"{count(n_records, 'record')} {'has' if n_records == 1 else 'have'} the time 0 or "
                 f"{'ends' if n_records == 1 else 'end'} before the start, and "
-                f"{'is' if n_records == 1 else 'are'} in no figure"
+                f"{'counts' if n_records == 1 else 'count'} in no figure"
             ),
-            effect="what was done then may seem to be time of the host",
+            effect="that time may seem to be host time",
             hint="see `longpole check`",
         )
 

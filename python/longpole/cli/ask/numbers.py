@@ -11,7 +11,8 @@ import click
 from longpole import wording
 
 __all__ = [
-    "MOST",
+    "COUNT",
+    "COUNT_OR_ZERO",
     "MOST_DEVICES",
     "MOST_THREADS",
     "NUMBER",
@@ -20,7 +21,7 @@ __all__ = [
     "parse_share",
 ]
 
-MOST: Final = 1_000_000_000
+_MOST: Final = 1_000_000_000
 """Maximum number of items to list, run or skip."""
 MOST_DEVICES: Final = 1_024
 MOST_THREADS: Final = 1_024
@@ -42,13 +43,25 @@ def nanoseconds(text: str) -> int | None:
 
 
 class _Number(click.IntRange):
-    """A 64-bit integer, such as the number of a step, whose range `--help` does not show."""
+    """An integer whose limits only an error mentions, since few values are beyond them."""
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        number = int(click.INT.convert(value, param, ctx))
+        if not (self.min or 0) <= number <= (self.max or 0):
+            self.fail(f"{number} is not in the range {super()._describe_range()}", param, ctx)
+        return number
 
     def _describe_range(self) -> str:
         return ""
 
 
 NUMBER: Final = _Number(-_MOST_I64, _MOST_I64)
+"""A 64-bit integer, such as the number of a step."""
+COUNT: Final = _Number(1, _MOST)
+"""A number of items, at least 1."""
+COUNT_OR_ZERO: Final = _Number(0, _MOST)
 
 
 def parse_share(text: str) -> float:
@@ -65,5 +78,5 @@ gate_option = click.option(
     metavar="SHARE",
     default="3%",
     show_default=True,
-    help="The smallest change that matters, such as 3% or 0.03.",
+    help="Smallest change that matters, such as 3% or 0.03.",
 )

@@ -12,7 +12,7 @@ import click
 from longpole.cli.answer.emit import emit, failed
 from longpole.cli.answer.problems import Problem
 from longpole.cli.ask.files import OutputPath
-from longpole.cli.ask.numbers import MOST, MOST_THREADS
+from longpole.cli.ask.numbers import COUNT, MOST_THREADS
 from longpole.errors import LongpoleError
 from longpole.report.document import FORMATS
 from longpole.report.text import Terminal
@@ -173,7 +173,7 @@ page_options: Final = gather("options", {**_TERMINAL, **_READING}, _options)
 force_option: Final = click.option("-f", "--force", is_flag=True, help="Replace files that exist.")
 
 
-def output_options(told: str = "The file to write.") -> Callable[[Command], Command]:
+def output_options(told: str = "File to write.") -> Callable[[Command], Command]:
     """Add the options for the output file to a command, `output` and `force`."""
 
     def add(command: Command) -> Command:
@@ -193,7 +193,7 @@ def top_option(most: int, things: str) -> Callable[[Command], Command]:
     """Add the option for the number of listed items to a command, `top`."""
     return click.option(
         "--top",
-        type=click.IntRange(1, MOST),
+        type=COUNT,
         metavar="N",
         default=most,
         show_default=True,

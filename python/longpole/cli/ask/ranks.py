@@ -8,7 +8,7 @@ import click
 
 from longpole.cli.answer.live import Live, is_watched
 from longpole.cli.answer.problems import usage_errors
-from longpole.cli.ask.numbers import MOST
+from longpole.cli.ask.numbers import COUNT
 from longpole.cli.ask.options import gather, vocabulary_option
 from longpole.cli.ask.windows import step_name_option
 from longpole.traces.engines import ENGINES, TIMEOUT_S
@@ -36,8 +36,9 @@ reading_options: Final = gather(
         "step_name": step_name_option,
         "workers": click.option(
             "--workers",
-            type=click.IntRange(1, MOST),
-            help="How many traces to hold in memory at once.  [default: one for each CPU, at most "
+            type=COUNT,
+            metavar="N",
+            help="Number of traces to hold in memory at once.  [default: one for each CPU, at most "
             "4]",
         ),
         "engine": click.option(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from longpole.cli.ask.numbers import MOST
+from longpole.cli.ask.numbers import COUNT, COUNT_OR_ZERO
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ def device_options(command: Callable[..., Any]) -> Callable[..., Any]:
     lock_clock = click.option(
         "--lock-clock",
         "lock_clock_mhz",
-        type=click.IntRange(1, MOST),
+        type=COUNT,
         metavar="MHZ",
         help="Lock the clock frequency of the device during the run; needs root.",
     )
@@ -35,7 +35,8 @@ _RUNNER_OPTIONS: Final = (
     click.option(
         "--devices",
         metavar="LIST",
-        help="Such as 0,2, or UUIDs, `all`, `cpu`, `fake:N`.  [default: 0, the first visible]",
+        help="Devices to use: numbers such as 0,2, UUIDs, `all`, `cpu` or `fake:N`.  "
+        "[default: 0, the first visible]",
     ),
     click.option(
         "--ray/--no-ray",
@@ -66,8 +67,9 @@ _RUNNER_OPTIONS: Final = (
     ),
     click.option(
         "--retries",
-        type=click.IntRange(0, MOST),
-        help="How often to repeat a failed job.  [default: 0]",
+        type=COUNT_OR_ZERO,
+        metavar="N",
+        help="Number of times to repeat a failed job.  [default: 0]",
     ),
     device_options,
     click.option(
@@ -75,7 +77,7 @@ _RUNNER_OPTIONS: Final = (
         multiple=True,
         metavar="NAME",
         callback=lambda _context, _option, names: list(names) or None,
-        help="Record the value of this environment variable, not only a digest.",
+        help="Record the value of this environment variable, not only a digest. Repeatable.",
     ),
 )
 

@@ -10,7 +10,7 @@ import click
 
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.answer.windows import Found
-from longpole.cli.ask.numbers import MOST, nanoseconds
+from longpole.cli.ask.numbers import COUNT_OR_ZERO, nanoseconds
 from longpole.cli.ask.options import gather
 from longpole.errors import WindowError
 from longpole.windows import choose_window, step_number
@@ -118,9 +118,9 @@ class Asked:
         if len(given) > 1:
             message = f"{' and '.join(given)} exclude each other"
         elif self.instance is not None and self.annotation is None:
-            message = "--instance counts annotations; name one with --annotation"
+            message = "--instance needs --annotation"
         elif self.end is not None and (self.whole or self.between):
-            message = "--end is about a step or an annotation, not about --whole or --between"
+            message = "--end applies to a step or an annotation, not to --whole or --between"
         elif self.between is not None and len(set(map(type, self.between))) > 1:
             message = "--between: give both times on the clock of the trace, or both from its start"
         elif self.between is not None and self.between[1] < self.between[0]:
@@ -171,7 +171,9 @@ class Asked:
         of_path = {"--end": self.end, "--data-load": self.data_load}
         given = [name for name, value in of_path.items() if value is not None]
         if given:
-            message = f"{given[0]} is about the critical path, which this table is not"
+            message = (
+                f"{given[0]} does not apply to this table, which does not use the critical path"
+            )
             raise click.UsageError(message)
         with usage_errors():
             return choose_window(trace, **self.choice) or NO_WORK
@@ -235,11 +237,13 @@ _OPTIONS: Final[dict[str, Callable[[Any], Any]]] = {
     "step": step_option(),
     "step_name": step_name_option,
     "whole": click.option("--whole", is_flag=True, help="Analyse the whole trace."),
-    "annotation": click.option("--annotation", metavar="NAME", help="Annotation to analyse."),
+    "annotation": click.option(
+        "--annotation", metavar="NAME", help="Name of the annotation to analyse."
+    ),
     "instance": click.option(
         "--instance",
-        type=click.IntRange(0, MOST),
-        metavar="I",
+        type=COUNT_OR_ZERO,
+        metavar="N",
         help="Which occurrence of the annotation, counted from 0.  [default: 0]",
     ),
     "between": click.option(

@@ -33,4 +33,11 @@ class Bench(Commands):
 
 @click.group(cls=Bench)
 def bench() -> None:
-    """Run benchmarks on devices, and choose and compare their results."""
+    """Time functions and commands on devices, and compare results.
+
+    \b
+    Examples:
+      longpole bench time kernels:old kernels:new --axis n=1024
+      longpole bench run jobs.jsonl --devices 0,1
+      longpole bench compare base.jsonl new.jsonl
+    """

@@ -92,7 +92,7 @@ def compare(
     """
     from longpole.bench import compare as compare_measurements
 
-    require(confidence, "a confidence of 0 says nothing")
+    require(confidence, "--confidence must be above 0")
     require(new is not None or (base_key and new_key), "give NEW, or --base-key and --new-key")
     comparison = compare_measurements(
         base, new or base, gate, confidence=confidence, base_key=base_key, new_key=new_key
@@ -111,7 +111,7 @@ def _answer(title: str, inputs: dict[str, str], comparison: Comparison) -> Answe
         abstains_because=[Abstention("noise")] if verdict is Verdict.INCONCLUSIVE else [],
         scope={"gate": comparison.gate, "confidence": comparison.confidence},
         warnings=[
-            Warned("uncertain", 1, said, "verdicts may rest on it")
+            Warned("uncertain", 1, said, "verdicts may depend on it")
             for said in warnings_of(comparison)
         ],
         data=Compared(verdict=verdict, differences=list(comparison.differences)),

@@ -117,6 +117,7 @@ class _WithFormats(click.Command):
 @click.option(
     "--max-rows",
     type=click.IntRange(min=1, max=10_000_000),
+    metavar="N",
     default=10_000,
     show_default=True,
     help="Number of rows of a log to keep; the others are counted and summarised by operation.",

@@ -10,7 +10,7 @@ import click
 
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.ask.files import CommandBehindDashes, OutputPath, behind_dashes
-from longpole.cli.ask.numbers import MOST
+from longpole.cli.ask.numbers import COUNT
 from longpole.cli.ask.options import Options, answer_options, answers, force_option
 from longpole.cli.ask.runner import runner_options
 
@@ -38,7 +38,7 @@ __all__ = ["resume", "run"]
 @click.option(
     "--runs",
     "repeat",
-    type=click.IntRange(1, MOST),
+    type=COUNT,
     metavar="N",
     default=1,
     show_default=True,
@@ -85,7 +85,7 @@ def run(
     session = Session(Path(results) if results else _default_results(jobs), wanted, limits)
     for written in (session.results, session.plan):
         is_jobs = jobs and _is_same(written, Path(jobs))
-        require(not is_jobs, f"{written} is the file of jobs; name another one with -o")
+        require(not is_jobs, f"{written} is the file of jobs; choose another output file with -o")
     return run_session(session, options, force=force)
 
 
@@ -105,7 +105,7 @@ def _jobs(path: str | None, command: Sequence[str], key: str | None, job_format:
         except ValueError as error:
             message = f"{path}: {error}"
             raise ValueError(message) from error
-    require(jobs, f"{path} holds no job")
+    require(jobs, f"{path} has no job")
     return jobs
 
 

@@ -23,7 +23,7 @@ from longpole.bench.time.timing import WorkPlan
 from longpole.bench.time.worker import CLOCKS
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.ask.files import CommandBehindDashes, OutputPath, behind_dashes
-from longpole.cli.ask.numbers import MOST, parse_share
+from longpole.cli.ask.numbers import COUNT_OR_ZERO, parse_share
 from longpole.cli.ask.options import Options, answer_options, answers, force_option, gather
 from longpole.cli.ask.runner import device_options
 from longpole.cli.bench.timings import timings_answer
@@ -46,15 +46,16 @@ _COMMANDS: Final = {
         "commands",
         multiple=True,
         metavar="COMMAND",
-        help="A command to time; several alternate and are compared with the first.",
+        help="Command to time. Repeatable: several alternate and are compared with the first.",
     ),
     "n_warm_up": click.option(
         "--warm-up",
         "n_warm_up",
-        type=click.IntRange(0, MOST),
+        type=COUNT_OR_ZERO,
+        metavar="N",
         default=1,
         show_default=True,
-        help="Untimed executions of each command in a run.",
+        help="Number of untimed executions of each command in a run.",
     ),
     "prepare": click.option(
         "--prepare", metavar="COMMAND", help="Command to run before each execution, untimed."
@@ -72,7 +73,7 @@ _COMMANDS: Final = {
         "timeout_s",
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
-        default=600.0,
+        default=600,
         show_default=True,
         help="Time limit of an execution.",
     ),
@@ -114,7 +115,11 @@ def _timed_commands(
 @answers("longpole.cli.bench.timings:Timings")
 @click.argument("functions", metavar="[MODULE:FUNC... | -- COMMAND...]", nargs=-1)
 @click.option(
-    "--axis", "axes", multiple=True, metavar="NAME=VALUE,...", help="Arguments of the functions."
+    "--axis",
+    "axes",
+    multiple=True,
+    metavar="NAME=VALUE,...",
+    help="Values of an argument. Repeatable.",
 )
 @click.option("--factory", is_flag=True, help="FUNC returns the function to time.")
 @click.option(
@@ -122,7 +127,8 @@ def _timed_commands(
     metavar="cpu|torch|cupti|MODULE:FUNC",
     default="cpu",
     show_default=True,
-    help="Clock: wall time, the time of a device, or a clock that FUNC returns.",
+    help="Clock: `cpu` for wall time, `torch` or `cupti` for the time of a device, or a clock that "
+    "FUNC returns.",
 )
 @click.option(
     "--cache",
@@ -144,7 +150,12 @@ def _timed_commands(
     help="Time FUNC with each configuration of an autotuned Triton kernel.",
 )
 @click.option("--bytes", "moved", metavar="EXPR", help="Bytes that a call moves, such as 3*n*n*2.")
-@click.option("--flops", "computed", metavar="EXPR", help="Operations of a call, such as 2*n**3.")
+@click.option(
+    "--flops",
+    "computed",
+    metavar="EXPR",
+    help="Floating-point operations of a call, such as 2*n**3.",
+)
 @click.option(
     "--dtype",
     type=click.Choice(["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8"]),
@@ -163,7 +174,7 @@ def _timed_commands(
     "--gate",
     type=parse_share,
     metavar="SHARE",
-    help="The smallest change that matters, such as 3% or 0.03; exit with 1 if one is slower than"
+    help="Smallest change that matters, such as 3% or 0.03; exit with 1 if one is slower than"
     " the first by more.  [default: 3%, without an effect on the exit code]",
 )
 @click.option(
@@ -172,7 +183,7 @@ def _timed_commands(
     metavar="SECONDS",
     type=click.FloatRange(min=0, min_open=True),
     callback=_finite,
-    default=5.0,
+    default=5,
     show_default=True,
     help="Time of seven runs with one set of arguments.",
 )
@@ -180,7 +191,7 @@ def _timed_commands(
     "-o",
     "--output",
     type=OutputPath(),
-    help="Write a record of each run to this file.",
+    help="File to write a record of each run to.",
 )
 @force_option
 @click.option("--append", is_flag=True, help="Add to the records of an earlier call.")
@@ -240,7 +251,7 @@ def time(
         not commands or not (axes or campaign.factory), "--axis and --factory are for functions"
     )
     is_gated = how["gate"] is not None
-    require(not is_gated or len(names) > 1, "--gate compares: give two functions or commands")
+    require(not is_gated or len(names) > 1, "--gate needs two functions or commands to compare")
     answer = _timed(campaign, output, force=force, append=append, is_gated=is_gated)
     return options.emit(answer)
 

@@ -79,7 +79,7 @@ def watch() -> None:
 
     def refuse(event: str, arguments: tuple[Any, ...]) -> None:
         if event.startswith(_REFUSED):
-            message = f"no question may do this: {event}"
+            message = f"a question is not allowed to do this: {event}"
             raise PermissionError(message)
         if event not in _OPENED or not isinstance(arguments[0], str | bytes | os.PathLike):
             return

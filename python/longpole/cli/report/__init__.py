@@ -75,10 +75,12 @@ def report(
 
     require(
         output.suffix.lower() in _SUFFIXES,
-        f"a report is a page (.html) or a picture (.svg), not a file {output.suffix}",
+        f"--output ends in .html (a page) or .svg (a picture), not {output.suffix!r}",
     )
     if output.suffix == ".svg":
-        require(len(traces) == 1 and base is None, "a picture is of one trace")
+        require(
+            len(traces) == 1 and base is None, "a picture (.svg) shows one trace; give only one"
+        )
         return options.emit(_picture(traces[0], output, options, window, recording, force=force))
     page, paths = _page(traces, base, options, window, recording)
     inputs = [Path(path) for path in paths if path != "-"]

@@ -51,4 +51,10 @@ def tunableop() -> None:
 
     TunableOp keeps the fastest GEMM kernel of each shape in CSV files. Only `tune` needs torch
     and a GPU. Existing files are replaced only with -f.
+
+    \b
+    Examples:
+      longpole tunableop env collect
+      longpole tunableop tune "tunableop_untuned?.csv" --devices 0,1,2,3
+      longpole tunableop coverage trace.json.gz tunableop_results0.csv
     """

@@ -31,18 +31,28 @@ __all__ = ["check", "env", "files"]
 _STYLES: Final[dict[str, Style]] = {"error": "bad", "warning": "warn", "info": "dim"}
 _MOST_LINES: Final = 8
 _MOST_PLACES: Final = 3
-_NAME: Final = click.option("--name", metavar="FILE", help="The results file, as given to torch.")
+_NAME: Final = click.option(
+    "--name", metavar="FILE", help="Name of the results file, as given to torch."
+)
 _UNTUNED: Final = click.option(
-    "--untuned", metavar="FILE", help="The untuned file, as given to torch."
+    "--untuned", metavar="FILE", help="Name of the untuned file, as given to torch."
 )
 
 
 @click.command()
 @answers("longpole.cli.tunableop.data:Checked")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--torch", "version", metavar="VERSION", help="Version of torch to use it with.")
 @click.option(
-    "--expect", multiple=True, metavar="KEY=VALUE", help="A validator that the file must have."
+    "--torch",
+    "version",
+    metavar="VERSION",
+    help="Version of torch that will read them.  [default: the installed one]",
+)
+@click.option(
+    "--expect",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Validator that the file must have. Repeatable.",
 )
 @answer_options
 def check(
@@ -82,7 +92,12 @@ def check(
 @click.argument("phase", type=click.Choice(("collect", "tune", "use")))
 @_NAME
 @_UNTUNED
-@click.option("--torch", "version", metavar="VERSION", help="Version of torch to use it with.")
+@click.option(
+    "--torch",
+    "version",
+    metavar="VERSION",
+    help="Version of torch that will read them.  [default: the installed one]",
+)
 @click.option("--exports", is_flag=True, help="Print export commands for a shell.")
 @answer_options
 def env(
@@ -96,7 +111,7 @@ def env(
 ) -> int:
     """Print the variables to collect GEMMs, tune them, or use the results.
 
-    Warns about variables that are set but have no effect, or that torch does not know. Set the
+    It warns about variables that are set but have no effect, or that torch does not know. Set the
     variables before you import torch, which reads each of them once. `os.putenv` does not
     change `os.environ`.
 
@@ -118,7 +133,7 @@ def env(
     ]
     warnings = tunableop.environment_warnings({**os.environ, **given}, version)
     if exports:
-        require(options.form == "text", "--exports is a format of its own: leave out --format")
+        require(options.form == "text", "--exports and --format exclude each other")
         return _export(given, warnings)
     answer = rows_answer("env", None, f"to {phase}:", {"rows": rows}, VariableRow, notes=warnings)
     return options.emit(answer)
@@ -148,7 +163,7 @@ def _export(variables: Mapping[str, str], warnings: Iterable[str]) -> int:
     "devices",
     type=click.IntRange(0, MOST_DEVICES),
     metavar="N",
-    help="How many devices the machine has.",
+    help="Number of devices of the machine.",
 )
 @answer_options
 def files(

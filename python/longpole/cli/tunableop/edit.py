@@ -96,7 +96,7 @@ _edit_options: Final = gather(
             type=OutputPath(),
             required=True,
             metavar="FILE",
-            help="The file to write.",
+            help="File to write.",
         ),
         "force": force_option,
     },
@@ -108,7 +108,9 @@ _edit_options: Final = gather(
 @click.command()
 @answers("longpole.cli.tunableop.data:KeyRow", has_rows=True)
 @_edit_options
-@click.option("--to", default="Default", show_default=True, help="The solution to use.")
+@click.option(
+    "--to", metavar="SOLUTION", default="Default", show_default=True, help="Solution to use."
+)
 @answer_options
 def pin(*, edit: _Edit, to: str, options: Options) -> int:
     """Make GEMMs use the default of torch or a named solution, regardless of the measurements.

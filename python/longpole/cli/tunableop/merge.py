@@ -37,7 +37,7 @@ __all__ = ["merge", "split", "untuned"]
     type=OutputPath(),
     required=True,
     metavar="FILE",
-    help="File to write the result to.",
+    help="File to write.",
 )
 @click.option(
     "--conflict",
@@ -96,7 +96,7 @@ def _expanded(name: str) -> Sequence[str | Path]:
         return [name]
     found = tunableop.all_ordinals(name)
     if not found:
-        raise FileNotFoundError(errno.ENOENT, "no file of any ordinal", name)
+        raise FileNotFoundError(errno.ENOENT, "no file matches, with any ordinal for %d", name)
     return found
 
 
@@ -161,7 +161,7 @@ def split(*, file: str, gpus: int, output: str | None, force: bool, options: Opt
     metavar="RESULTS",
     help="Leave out GEMMs that have a row in this results file.",
 )
-@click.option("-o", "--output", type=OutputPath(), metavar="FILE", help="Write them to a file.")
+@click.option("-o", "--output", type=OutputPath(), metavar="FILE", help="File to write.")
 @force_option
 @answer_options
 def untuned(

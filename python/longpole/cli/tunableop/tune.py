@@ -10,7 +10,7 @@ import click
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import usage_errors
 from longpole.cli.ask.files import OutputPath
-from longpole.cli.ask.numbers import MOST
+from longpole.cli.ask.numbers import COUNT
 from longpole.cli.ask.options import Options, answer_options, answers, force_option
 from longpole.wording import count, escape
 
@@ -31,7 +31,7 @@ __all__ = ["tune"]
     "--devices",
     "gpus",
     metavar="LIST",
-    help="Such as 0,2, or UUIDs, `all`, `cpu`, `fake:N`.  [default: all]",
+    help="Devices to use: numbers such as 0,2, UUIDs, `all`, `cpu` or `fake:N`.  [default: all]",
 )
 @click.option(
     "-o",
@@ -40,19 +40,24 @@ __all__ = ["tune"]
     metavar="NAME",
     default="tunableop_results.csv",
     show_default=True,
-    help="Name of the results file without an ordinal.",
+    help="Name of the results files, without the ordinal.",
 )
 @click.option("--worker", metavar="COMMAND", help="Command that tunes a file.  [default: torch]")
 @click.option(
     "--timeout",
     type=float,
     metavar="SECONDS",
-    default=1800.0,
+    default=1800,
     show_default=True,
     help="Time limit of a batch.",
 )
 @click.option(
-    "--batch", type=click.IntRange(1, MOST), default=32, show_default=True, help="GEMMs in a batch."
+    "--batch",
+    type=COUNT,
+    metavar="N",
+    default=32,
+    show_default=True,
+    help="Number of GEMMs in a batch.",
 )
 @click.option(
     "--known",
@@ -77,9 +82,10 @@ def tune(
 ) -> int:
     """Tune recorded GEMMs on several GPUs, with one worker per GPU.
 
-    PATTERN must contain ? or *. The result is NAME_full0.csv, NAME_full1.csv and so on, one
-    copy for each GPU. A crash or a hang loses one GEMM; the exit code is then 1. COMMAND is
-    called with the file of GEMMs to tune and the file to write.
+    PATTERN is a quoted glob pattern of untuned files. The result is NAME_full0.csv,
+    NAME_full1.csv and so on, one copy for each GPU. A crash or a hang loses one GEMM; the exit
+    code is then 1. The command of --worker is called with the file of GEMMs to tune and the file
+    to write.
 
     \b
     Examples:

@@ -85,7 +85,7 @@ _WORK: Final = frozenset(
     "--measure",
     type=click.Path(dir_okay=False, readable=False, path_type=Path),
     metavar="FILE",
-    help="Write a script to FILE that times both forms of what --remedy is about, run it, and "
+    help="Script to write, which times both forms of what --remedy changes; run it, and "
     "compute with its times. Needs torch.",
 )
 @shared_options
@@ -101,11 +101,11 @@ def whatif(
 ) -> int:
     """Compute how long a step would take after a change.
 
-    Without a change, show what each remedy saves. WHAT is a kind, a kind and a pattern of
-    names (`kernel:flash`), or a pattern of names of any work (`:flash`). FACTOR is a number, a
-    percentage (`50%`) or a multiple (`2x`). Several changes hold together. The name of a family
-    of kernels, such as gemm or attention, selects all kernels of the family, regardless of their
-    names (`kernel:gemm`).
+    Without a change, show what each remedy saves. WHAT is a kind of time, such as kernel,
+    operator, launch or communication; a kind and a pattern of names (`kernel:flash`); or a
+    pattern of names of any kind (`:flash`). The name of a family of kernels, such as gemm or
+    attention, selects all kernels of the family (`kernel:gemm`). FACTOR is a number, a percentage
+    (`50%`) or a multiple (`2x`). Several changes are applied together.
 
     \b
     Examples:
