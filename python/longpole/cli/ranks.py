@@ -62,7 +62,7 @@ _LOSSES_OF_DUMPS: Final = ("unreadable rank", "duplicate rank", "damaged rank")
     "step_time_ns",
     type=DURATION,
     metavar="TIME",
-    help="Time of a step without the profiler, such as 43ms.",
+    help="Also show the steps without the profiler, from the time of one, such as 43ms.",
 )
 @reading_options
 @answer_options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -45,9 +45,7 @@ def nanoseconds(text: str) -> int | None:
 class _Number(click.IntRange):
     """An integer whose limits only an error mentions, since few values are beyond them."""
 
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         number = int(click.INT.convert(value, param, ctx))
         if not (self.min or 0) <= number <= (self.max or 0):
             self.fail(f"{number} is not in the range {super()._describe_range()}", param, ctx)

@@ -250,13 +250,14 @@ _OPTIONS: Final[dict[str, Callable[[Any], Any]]] = {
         "--between",
         type=(_Time(), _Time()),
         metavar="START END",
-        help="Time span to analyse, in ns on the clock of the trace, as `start_ns` of a table, or"
-        " from the start of the trace, such as +10ms +20ms.",
+        help="Time span to analyse: in ns on the clock of the trace, as in the column `start_ns`,"
+        " or from the start of the trace, such as +10ms +20ms.",
     ),
     "end": click.option(
         "--end",
         type=click.Choice(("period", "last", "cpu", "gpu")),
-        help="When a step ends; with `period`, it also begins when the previous step ended."
+        help="When a step ends: with its annotation (cpu), its last GPU activity (gpu) or both"
+        " (last); with `period`, it also begins when the previous step ended."
         "  [default: period]",
     ),
     "data_load": data_load_option,

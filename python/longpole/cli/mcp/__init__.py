@@ -43,12 +43,12 @@ __all__ = ["mcp"]
 def mcp(*, folders: Sequence[Path], time_limit: float, memory_limit: float) -> int:
     """Answer agents' questions about the traces in some folders (MCP).
 
-    It is a server of the Model Context Protocol on stdin and stdout. Every question of longpole
+    This is a server of the Model Context Protocol on stdin and stdout. Every question of longpole
     is a tool. The server reads files in FOLDER and below it, no others, and writes none. Each
     question runs in a process of its own, with limits of time and memory. Long lists are
     shortened, and each answer about one trace comes with the events that prove it.
 
-    It needs the extra `mcp`: pip install 'longpole[mcp]'.
+    The server needs the extra `mcp`: pip install 'longpole[mcp]'.
 
     \b
     Examples:

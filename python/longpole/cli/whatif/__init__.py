@@ -85,7 +85,7 @@ _WORK: Final = frozenset(
     "--measure",
     type=click.Path(dir_okay=False, readable=False, path_type=Path),
     metavar="FILE",
-    help="Script to write, which times both forms of what --remedy changes; run it, and "
+    help="Write a script to FILE that times both forms of what --remedy changes, run it, and "
     "compute with its times. Needs torch.",
 )
 @shared_options
