@@ -231,7 +231,7 @@ def _operator_of(trace: Trace, event: int) -> dict[str, Any]:
     from longpole import sweeps
 
     if not 0 <= event < trace.events.height:
-        message = f"the trace has no event {event}; the last is {trace.events.height - 1}"
+        message = f"the trace has no event {event}; events are 0 to {trace.events.height - 1}"
         raise ValueError(message)
     launched = sweeps.activities(trace).filter(pl.col("event") == event)
     owner = launched["operator"][0] if launched.height else event

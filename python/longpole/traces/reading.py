@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copyreg
 import ctypes
+import re
 import sys
 import threading
 from collections import OrderedDict
@@ -105,8 +106,9 @@ class Reading:
             read = self.reduce(source, self.open(source.path))
         except (TraceError, WindowError, OSError) as error:
             is_trace = getattr(error, "code", None) != "no_trace_events"
-            problem = getattr(error, "strerror", None) or str(error)
-            read = ReadRank(source, problem=problem.replace("\nhint: ", "; "), is_trace=is_trace)
+            problem = (getattr(error, "strerror", None) or str(error)).replace("\nhint: ", "; ")
+            problem = re.sub(r" \(os error \d+\)$", "", problem)
+            read = ReadRank(source, problem=problem, is_trace=is_trace)
         give_back_memory()
         return read
 
