@@ -16,13 +16,15 @@ from longpole.wording import duration
 
 if TYPE_CHECKING:
     from longpole._core import Trace as CoreTrace
-    from longpole.recording_cost import RecordingCost
+    from longpole.recording_cost import OverheadParts, RecordingCost
 
 __all__ = ["removed"]
 
-# Times that differ by less count as equal: the wait for the last of five timed steps made them up
-# to 5 % longer on an H100.
-_ALIKE: Final = 1.05
+# Two timings of one program on one machine may differ by this factor if the host limits it.
+_ALIKE: Final = 1.10
+
+# Beyond this factor outside its bounds, a cost of recording is impossible.
+_IMPOSSIBLE: Final = 2
 
 
 def removed(
@@ -58,28 +60,52 @@ def _measured_or_estimated(
     core: CoreTrace, step_name: str | None, data_load: str | None
 ) -> tuple[CoreTrace, RecordingCost]:
     times_ns = measured_step_ns(core.header)
-    reason = None
-    if times_ns:
-        asked_ns = round(median(times_ns))
-        parts, found = core.without_profiler(asked_ns, data_load=data_load, step_name=step_name)
-        reason = misfit(parts, asked_ns)
-        if reason is None and found is not None:
-            bounds_ns = (min(times_ns), max(times_ns))
-            return found, recording_cost_of(parts, "measured", bounds_ns)
-    parts, found = core.without_profiler(None, data_load=data_load, step_name=step_name)
-    cost = recording_cost_of(parts, "estimated", None)
-    if reason is not None and not _is_as_recorded(cost, times_ns):
+    if not times_ns:
+        return _estimated(core, step_name, data_load)
+    asked_ns = round(median(times_ns))
+    parts, found = core.without_profiler(asked_ns, data_load=data_load, step_name=step_name)
+    lengths_ns = parts["lengths_ns"]
+    is_as_recorded = lengths_ns is not None and _are_alike(lengths_ns[0], asked_ns)
+    fits = found is not None and misfit(parts, asked_ns) is None
+    if found is not None and fits and not (is_as_recorded and _is_impossible(parts)):
+        return found, _measured(parts, times_ns)
+    estimated, cost = _estimated(core, step_name, data_load)
+    if found is not None and fits and not _are_alike(cost["step_ns"] or asked_ns, asked_ns):
+        return found, _measured(parts, times_ns)
+    if not fits and not is_as_recorded:
         cost["reason"] = (
             f"Steps that were timed without a profiler took {_span(times_ns)}, which does not fit "
-            "the recorded steps: the speed of the program changed during the run"
+            "the recorded steps: the speed of the program may have changed during the run"
         )
-    return found or core, cost
+    return estimated, cost
 
 
-def _is_as_recorded(cost: RecordingCost, times_ns: list[int]) -> bool:
-    """Whether measured steps are about as long as recorded ones."""
-    recorded_ns, measured_ns = cost["recorded_step_ns"] or 0, median(times_ns)
-    return max(recorded_ns, measured_ns) <= _ALIKE * min(recorded_ns, measured_ns)
+def _measured(parts: OverheadParts, times_ns: list[int]) -> RecordingCost:
+    return recording_cost_of(parts, "measured", (min(times_ns), max(times_ns)))
+
+
+def _estimated(
+    core: CoreTrace, step_name: str | None, data_load: str | None
+) -> tuple[CoreTrace, RecordingCost]:
+    parts, found = core.without_profiler(None, data_load=data_load, step_name=step_name)
+    return found or core, recording_cost_of(parts, "estimated", None)
+
+
+def _are_alike(one_ns: int, other_ns: int) -> bool:
+    return max(one_ns, other_ns) <= _ALIKE * min(one_ns, other_ns)
+
+
+def _is_impossible(parts: OverheadParts) -> bool:
+    """Whether a measured step needs a cost of recording far outside its bounds.
+
+    A step that recording hardly changes says little about the cost of one event: a small difference
+    between two runs is then divided by few events.
+    """
+    costs = [(parts["factor"] * row["cost_ns"], row) for row in parts["classes"]]
+    return any(
+        cost_ns > _IMPOSSIBLE * row["most_ns"] or _IMPOSSIBLE * cost_ns < row["least_ns"]
+        for cost_ns, row in costs
+    )
 
 
 def _span(times_ns: list[int]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,16 @@ from longpole.testing import TraceBuilder
 from oracles.planted_costs import found
 from oracles.simulator import simulate
 from oracles.simulator.losses import PlantedCosts, with_overhead
-from oracles.simulator.program import Busy, Launch, Program, Stream, Work, annotation, operator
+from oracles.simulator.program import (
+    Busy,
+    Launch,
+    Program,
+    Stream,
+    Synchronize,
+    Work,
+    annotation,
+    operator,
+)
 from real_traces import SHARED
 
 _WRAPPERS = ("aten::t", "aten::reshape", "aten::to", "aten::detach", "aten::linear")
@@ -174,19 +184,65 @@ def test_a_gain_lies_between_its_bounds_with_the_least_and_the_most_cost(trace_o
     assert found.gain_low < found.gain < found.gain_high
 
 
-@pytest.mark.parametrize(("factor", "is_said"), [(0.98, False), (1.03, False), (1.5, True)])
-def test_steps_measured_longer_than_recorded_are_said_beyond_5_percent(factor, is_said, tmp_path):
-    path = tmp_path / "trace.json"
-    simulate(_program(kernel_ns=60_000), seed=3).write(path)
+def _with_measured_steps(path, factor):
+    """Write step times without a profiler, as a factor of the recorded step, to a trace."""
     recorded_ns = read_trace(path).recording_cost()["recorded_step_ns"]
     document = json.loads(path.read_text())
     times = [round(factor * recorded_ns)]
     document["longpole"] = {"step_time_ns": {"before": times, "after": times}}
     path.write_text(json.dumps(document))
-    cost = read_trace(path).recording_cost()
+    return read_trace(path)
+
+
+@pytest.mark.parametrize(("factor", "is_said"), [(0.98, False), (1.08, False), (1.5, True)])
+def test_steps_measured_longer_than_recorded_are_said_beyond_10_percent(factor, is_said, tmp_path):
+    path = tmp_path / "trace.json"
+    simulate(_program(kernel_ns=60_000), seed=3).write(path)
+    cost = _with_measured_steps(path, factor).recording_cost()
     assert (cost["reason"] is not None) == is_said
     if is_said:
-        assert "the speed of the program changed during the run" in cost["reason"]
+        assert "the speed of the program may have changed during the run" in cost["reason"]
+
+
+@pytest.mark.parametrize(("factor", "is_said"), [(1.05, False), (2, True)])
+def test_measured_steps_are_compared_with_recorded_ones_if_the_cost_is_unknown(factor, is_said):
+    builder = TraceBuilder()
+    for number in range(4):
+        at_us = 100 * number
+        builder.step(number, (at_us, at_us + 90))
+        builder.launch("gemm", call=(at_us, at_us + 10), work=(at_us + 10, at_us + 90))
+    document = json.loads(builder.to_bytes())
+    recorded_ns = builder.read().verdict().window.length_ns
+    document["longpole"] = {"step_time_ns": {"before": [factor * recorded_ns], "after": []}}
+    cost = read_trace(json.dumps(document).encode()).recording_cost()
+    assert cost["status"] == "unknown"
+    assert ("may have changed" in cost["reason"]) == is_said
+
+
+def _recorded_with_waits(kernel_ns, path):
+    """Record steps that each wait for their kernels."""
+    steps = _program(kernel_ns).main
+    waiting = tuple(replace(step, body=(*step.body, Synchronize())) for step in steps)
+    costs = PlantedCosts(operator=1_000, call=1_300, annotation=2_000)
+    simulate(with_overhead(Program("waits", waiting), costs), seed=3).write(path)
+
+
+@pytest.mark.parametrize("factor", [0.99, 1.0])
+def test_a_measured_step_that_needs_impossible_costs_is_not_used(factor, tmp_path):
+    path = tmp_path / "trace.json"
+    _recorded_with_waits(30_000, path)
+    estimated = read_trace(path).recording_cost()
+    assert estimated["status"] == "estimated"
+    assert _with_measured_steps(path, factor).recording_cost() == estimated
+
+
+def test_a_measured_step_of_the_host_is_used_if_the_estimate_says_otherwise(tmp_path):
+    path = tmp_path / "trace.json"
+    _recorded_with_waits(12_000, path)
+    recorded_ns = read_trace(path).recording_cost()["recorded_step_ns"]
+    cost = _with_measured_steps(path, 0.98).recording_cost()
+    assert cost["status"] == "measured"
+    assert cost["step_ns"] == pytest.approx(0.98 * recorded_ns, rel=0.001)
 
 
 def test_a_trace_without_steps_has_no_median():
