@@ -252,6 +252,7 @@ _CHECKS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "found": _dumps,
     "gate": _number,
     "instance": _integer,
+    "is_same_program": _flag,
     "iteration": _integer,
     "long_delay_ns": _integer,
     "max_bytes": _integer,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -75,6 +76,71 @@ def test_compiled_operators_leave_the_products_as_they_were():
         assert has_signature(remedy, base, contents(gemm_a=48.0, triton_poi_fused_relu_0=9.0))
         assert not has_signature(remedy, base, contents(gemm_b=48.0, triton_poi_fused_relu_0=9.0))
         assert not has_signature(remedy, base, contents(gemm_a=48.0, relu_elementwise=9.0))
+
+
+ELEMENTS = ("mul", "sub", "exp", "add")
+FUSED_ELEMENTS = "triton_poi_fused_add_exp_mul_rsub_sub_0"
+
+
+def elementwise() -> list[Kernel]:
+    """Return operators that each pass over the same elements."""
+    values = ((HALF, 8192, 8192),) * 2
+    return [
+        kernel(f"aten::{word}", f"vectorized_elementwise_kernel<{word}>", 504, **tensors(*values))
+        for word in ELEMENTS * 2
+    ]
+
+
+def compiled(name: str = FUSED_ELEMENTS, length: int = 1_200) -> list[Kernel]:
+    """Return a kernel of `torch.compile` that replaces them."""
+    return [kernel(name, name, length)]
+
+
+def test_a_step_without_products_is_recognised_by_the_names_of_its_fused_kernels():
+    found = longpole.diff(steps(elementwise(), number=6).read(), steps(compiled(), number=6).read())
+    assert (found.similarity, found.is_one_program, found.is_stated) == (0, True, False)
+    assert found.verdict == "improvement"
+    assert "Remedy fused_pointwise was applied: " in found.sentence
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        compiled("triton_poi_fused_gelu_native_layer_norm_0"),  # other operators
+        compiled("triton_poi_fused_add_0"),  # few of the operators
+        compiled("triton_my_kernel_0"),  # not by the compiler
+        [*compiled(), kernel("aten::sort", "sort_kernel", 1_000)],  # with work of its own
+        compiled(length=3_600),  # which gains too little
+    ],
+)
+def test_fused_kernels_with_other_names_or_gains_are_another_program(other):
+    found = longpole.diff(steps(elementwise(), number=6).read(), steps(other, number=6).read())
+    assert (found.verdict, found.is_one_program, found.predictions) == ("inconclusive", False, ())
+
+
+def test_without_products_more_than_the_possible_gain_is_another_program():
+    row = {"remedy": "fused_pointwise", "gain_then": 0.2, "gain_ns": 1_000, "effort": "code"}
+    remedy = SimpleNamespace(**row, gain_low=0.2, gain_high=0.3)
+    base = SimpleNamespace(status="ok", remedies=[remedy])
+    without = SimpleNamespace(status="ok", remedies=[])
+    old = replace(contents(elementwise_kernel=50.0), operators={"mul": 50.0})
+    sides = old, contents(triton_poi_fused_mul_0=20.0)
+    for measured, number in ((0.3, 1), (0.5, 0)):
+        found = predictions(base, without, measured, contents=sides, is_rewritten=True)
+        assert len(found) == number
+
+
+def test_the_caller_can_say_that_both_sides_are_the_same_program():
+    sides = (
+        steps(attention() * 2, number=6).read(),
+        steps(fused("sort_kernel") * 2, number=6).read(),
+    )
+    assert longpole.diff(*sides).verdict == "inconclusive"
+    found = longpole.diff(*sides, is_same_program=True)
+    assert (found.verdict, found.is_one_program, found.is_stated) == ("improvement", True, True)
+    assert "both run the same program, as stated" in found.sentence
+    alike = longpole.diff(sides[0], sides[0], is_same_program=True)
+    assert not alike.is_stated
 
 
 def test_most_remedies_leave_no_traces():

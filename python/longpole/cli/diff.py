@@ -91,6 +91,12 @@ _WORK: Final = {
     help="Times of a step without the profiler, such as 43ms 38ms.  [default: estimated]",
 )
 @as_recorded_option
+@click.option(
+    "--same-program",
+    "is_same_program",
+    is_flag=True,
+    help="Compare the steps even if little work corresponds: both sides do the same work.",
+)
 @top_option(10, "changes")
 @shared_options
 def diff(
@@ -104,6 +110,7 @@ def diff(
     gate: float | None,
     step_times_ns: tuple[int, int] | None,
     as_recorded: bool,
+    is_same_program: bool,
     top: int,
     options: Options,
     **window: Any,
@@ -130,6 +137,9 @@ def diff(
     )
     is_both = step_times_ns is not None and as_recorded
     require(not is_both, "--step-time and --as-recorded exclude each other")
+    require(
+        step is None or not is_same_program, "--same-program is about two runs, not about steps"
+    )
     other = _other(against)
     old = named_traces([base, *more_base], options, args=DIFF_ARGS)
     if step is not None:
@@ -145,6 +155,7 @@ def diff(
             window=window,
             as_recorded=as_recorded,
             step_times_ns=step_times_ns or (None, None),
+            is_same_program=is_same_program,
         )
     return options.emit(answer)
 
@@ -174,6 +185,7 @@ def _diff_answer(
     window: Mapping[str, Any],
     as_recorded: bool = False,
     step_times_ns: tuple[int | None, int | None] = (None, None),
+    is_same_program: bool = False,
 ) -> Answer:
     """Compare two sides of named traces."""
     from longpole.analyses.diff import diff as compare
@@ -181,8 +193,15 @@ def _diff_answer(
     sides = [[trace for _, trace in side] for side in (base, new)]
     old, now = sides
     with usage_errors():
-        times: dict[str, Any] = {"as_recorded": as_recorded, "step_times_ns": step_times_ns}
-        found = compare(old, now, gate=_GATE if gate is None else gate, **times, **window)
+        found = compare(
+            old,
+            now,
+            gate=_GATE if gate is None else gate,
+            as_recorded=as_recorded,
+            step_times_ns=step_times_ns,
+            is_same_program=is_same_program,
+            **window,
+        )
     names = [_name(side) for side in (base, new)]
     page = _page(found, sides[0], sides[1], top, window)
     return _answer(" -> ".join(names), [*base, *new], found, page, gate=gate, top=top)

@@ -64,7 +64,10 @@ _MOST_EFFECTS: Final = 8
 # What these remedies are against makes operators slower that did not change.
 _SLOW_ALL_OPERATORS: Final = frozenset({"interpreter_lock", "host_threads"})
 
-_UNRELATED: Final = "Steps of two different programs are not comparable, so no gate applies."
+_UNRELATED: Final = (
+    "Steps of two different programs are not comparable, so no gate applies. If both do the same "
+    "work, add --same-program."
+)
 _DAMAGED: Final = "A trace is damaged: lost records cannot be distinguished from changes."
 
 
@@ -124,6 +127,7 @@ def diff(
     data_load: str | None = None,
     as_recorded: bool = False,
     step_times_ns: tuple[int | None, int | None] = (None, None),
+    is_same_program: bool = False,
 ) -> Diff:
     """Compare two sides, and judge whether the change matters.
 
@@ -141,6 +145,9 @@ def diff(
         Compare steps as recorded, including the profiler's overhead.
     step_times_ns
         The time of a step of each side without the profiler, if known.
+    is_same_program
+        Compare the steps even if little work corresponds: both sides do the same work by other
+        kernels and operators.
 
     Raises
     ------
@@ -168,7 +175,7 @@ def diff(
     sides = _counted_alike(sides)
     old, now = _details(sides[0].usual, sides[1].usual)
     work = work_of(old, now)
-    evidence = _evidence((old, now), work, sides)
+    evidence = _evidence((old, now), work, sides, is_same_program=is_same_program)
     judgement = _judged(sides, work, gate, evidence)
     return _answer((old, now), work, judgement, gate, sides, evidence=evidence)
 
@@ -298,6 +305,8 @@ class _Evidence:
     change_range: tuple[float, float] | None = None
     """Range of the change that the estimated cost of recording leaves, if any."""
     is_one_recording: bool = False
+    is_stated: bool = False
+    """Whether the caller says that both sides are one program, though little work corresponds."""
 
     @property
     def device_change_ns(self) -> float:
@@ -310,7 +319,9 @@ class _Evidence:
         return sum(smaller for smaller, larger in parts if smaller * larger > 0)
 
 
-def _evidence(pair: tuple[Side, Side], work: Work, sides: list[_Runs]) -> _Evidence:
+def _evidence(
+    pair: tuple[Side, Side], work: Work, sides: list[_Runs], *, is_same_program: bool
+) -> _Evidence:
     """Compare the launches, the kernels, and the signatures of applied remedies."""
     if any(it.is_grave for side in sides for it in side.damage):
         return _Evidence(is_one_program=True, predictions=(), counts=())
@@ -328,10 +339,17 @@ def _evidence(pair: tuple[Side, Side], work: Work, sides: list[_Runs]) -> _Evide
         measured,
         counts,
         contents=contents,
-        is_rewritten=not is_alike,
+        is_rewritten=not (is_alike or is_same_program),
     )
-    changes = _cost_changes(sides, work)
-    return _Evidence(is_alike or bool(found), found, counts, path_changes(*pair), machine, changes)
+    return _Evidence(
+        is_one_program=is_alike or is_same_program or bool(found),
+        is_stated=is_same_program and not is_alike,
+        predictions=found,
+        counts=counts,
+        path=path_changes(*pair),
+        machine=machine,
+        change_range=_cost_changes(sides, work),
+    )
 
 
 def _mean_on_one_machine_ns(side: Side, machine: Machine | None) -> float:
@@ -444,6 +462,7 @@ def _answer(
         interval=judgement.interval,
         is_related=_is_related(work),
         is_one_program=evidence.is_one_program,
+        is_stated=evidence.is_stated,
         similarity=work.similarity,
         n_differences=work.n_differences,
         base=base,

@@ -27,7 +27,16 @@ if TYPE_CHECKING:
 
     from longpole.analyses.diff.sequences import Sequence
 
-__all__ = ["Match", "Relation", "is_fused", "match_sequences", "places_of", "shared_out"]
+__all__ = [
+    "FUSED",
+    "Match",
+    "Relation",
+    "is_fused",
+    "match_sequences",
+    "places_of",
+    "shared_out",
+    "word_of",
+]
 
 Relation = Literal[
     "same", "reshaped", "renamed", "moved", "fused", "split", "replaced", "added", "removed"
@@ -43,7 +52,7 @@ _OF_ROUND: Final[tuple[Relation, ...]] = (
     "moved",
 )
 _STRICT, _BY_STACK, _BY_NAME = 0, 1, 5
-_FUSED: Final = "fused"
+FUSED: Final = "fused"
 # A gap that takes more steps of the search is reported as a whole.
 _MOST_STEPS: Final = 200_000
 
@@ -205,7 +214,7 @@ def is_fused(parts: abc.Iterable[str], whole: str) -> bool:
     """
     if kernel_family(whole) == "attention":
         return any(kernel_family(part) == "softmax" for part in parts)
-    return any(word in whole.lower() for word in (_FUSED, "fusion"))
+    return any(word in whole.lower() for word in (FUSED, "fusion"))
 
 
 def _moved(base: Sequence, new: Sequence, old: list[int], now: list[int]) -> list[Match]:
@@ -256,16 +265,16 @@ def shared_out(
     >>> shared_out(launches, ["triton_poi_fused_add_relu_0", "triton_poi_fused_mul_relu_1"])
     [(0, 2), (2, 4)]
     """
-    if not all(_FUSED in name for name in fused):
+    if not all(FUSED in name for name in fused):
         return None
     if len(operators) ** 2 * len(fused) > _MOST_STEPS:
         return None
-    words = [{_word(name) for name in names} - {""} for names in operators]
+    words = [{word_of(name) for name in names} - {""} for names in operators]
     matched = [[{word for word in each if word in name} for each in words] for name in fused]
     return _best(matched, len(operators))
 
 
-def _word(operator: str) -> str:
+def word_of(operator: str) -> str:
     """Return the name of an operator in the form used in names of fused kernels."""
     return operator.rpartition("::")[2].strip("_").lower()
 

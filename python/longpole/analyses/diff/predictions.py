@@ -44,7 +44,8 @@ _LEAST_THEN: Final = 0.01
 # Noise: a gain beyond the predicted one, as a fraction of the step.
 _BEYOND: Final = 0.05
 
-# If little work corresponds, less than this part of the certain gain is another program.
+# If little work corresponds, less than this part of the certain gain is another program. So is more
+# than the possible gain, if there are no products that stayed.
 _OF_LOW: Final = 0.75
 
 # A gain of more than this multiple of the predicted one has another cause; a smaller miss is shown.
@@ -73,8 +74,8 @@ def predictions(
     contents
         The kernels of both sides, which show the signature of a remedy.
     is_rewritten
-        Whether little work corresponds, so that only a signature, and a gain that is not less than
-        predicted, show that a remedy was applied.
+        Whether little work corresponds, so that only a signature, and a gain as predicted, show
+        that a remedy was applied.
     """
     if measured is None or "inconclusive" in {base.status, new.status}:
         return ()
@@ -117,7 +118,9 @@ def _has_signature(
     """Whether the new side has the signature of the remedy, if there is one."""
     found = None if contents is None else has_signature(remedy.remedy, *contents)
     if is_rewritten:
-        return found is True and measured >= _OF_LOW * remedy.gain_low
+        is_known = contents is None or contents[0].has_products
+        most = 1.0 if is_known else remedy.gain_high + _BEYOND
+        return found is True and _OF_LOW * remedy.gain_low <= measured <= most
     return found is not False
 
 

@@ -2,22 +2,26 @@
 
 A remedy may replace most of a step: an attention kernel replaces five others, and a CUDA graph
 launches kernels without their operators. Both sides still count as one program if the new side has
-the signature of the remedy, and most other kernels are those of the base.
+the signature of the remedy, and most other kernels are those of the base. If a compiler fused all
+kernels, their names have to list the operators of the base.
 
 Limits: most remedies have no signature. They need work that corresponds.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from longpole._core import kernel_family
+from longpole.analyses.diff.matching import FUSED, word_of
 from longpole.analyses.diff.sides import one_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    import polars as pl
 
     from longpole.analyses.diff.sides import Side
 
@@ -50,6 +54,10 @@ _POINTWISE: Final = frozenset({"elementwise", "reduce", "copy and fill", "norm",
 # Kernels of a smaller share of a step do not count as evidence.
 _FEW: Final = 0.1
 
+# Without products, fused kernels have to be this share of the step, and to have this share of their
+# words and of the time of the base's operators in common with the base.
+_NAMED: Final = 0.75
+
 _NUMBER, _TIME = 0, 1
 
 
@@ -60,6 +68,8 @@ class Contents:
     kernels: Mapping[str, tuple[float, float]]
     """Number and time in ns, by name."""
     n_graph_launches: float
+    operators: Mapping[str, float] = field(default_factory=dict)
+    """Time of the kernels of each operator in ns, by its name in names of fused kernels."""
 
     @cached_property
     def families(self) -> Mapping[str, float]:
@@ -74,6 +84,11 @@ class Contents:
     def total_ns(self) -> float:
         """Time of all kernels."""
         return sum(self.families.values())
+
+    @property
+    def has_products(self) -> bool:
+        """Whether products take enough time to show which program it is."""
+        return _share(self.only(_PRODUCTS), self) >= _FEW
 
     def only(self, families: frozenset[str]) -> Contents:
         """Return the kernels of some families."""
@@ -110,7 +125,18 @@ def contents_of(side: Side) -> Contents:
     roles = side.trace.api_roles.filter(pl.col("role").cast(pl.String) == "graph_launch")
     starts_ns = side.events["start_ns"].gather(roles["event"]).to_numpy()
     n_launches = float((side.rows_at(starts_ns) >= 0).sum()) / side.n_steps
-    return Contents(kernels, n_launches)
+    return Contents(kernels, n_launches, _operator_times(side, work))
+
+
+def _operator_times(side: Side, work: pl.DataFrame) -> dict[str, float]:
+    """Sum the time of kernels in the mean step by the operator that launched them."""
+    launched = side.trace.core.operators_of(work["event"].to_list())
+    times: dict[str, float] = {}
+    for operator, time_ns in zip(launched, work["work_ns"], strict=True):
+        word = word_of(operator[1] or "") if operator else ""
+        if word:
+            times[word] = times.get(word, 0.0) + time_ns / side.n_steps
+    return times
 
 
 def has_signature(remedy: str, base: Contents, new: Contents) -> bool | None:
@@ -139,17 +165,44 @@ def _has_fused_attention(base: Contents, new: Contents) -> bool:
 
 
 def _has_fused_kernels(base: Contents, new: Contents) -> bool:
-    """Whether a compiler fused operators between products, and the products stayed."""
-    products = [side.only(_PRODUCTS) for side in (base, new)]
-    is_known = all(
-        _share(part, side) >= _FEW for part, side in zip(products, (base, new), strict=True)
-    )
+    """Whether a compiler fused operators, and all other kernels stayed."""
+    if base.has_products != new.has_products:
+        return False
     return (
         new.families.get("triton", 0.0) > 0
-        and is_known
+        and (base.has_products or _names_operators(base, new))
         and _stayed(base, _TRITON | _POINTWISE, new)
         and _stayed(new, _TRITON | _POINTWISE, base)
     )
+
+
+def _names_operators(base: Contents, new: Contents) -> bool:
+    """Whether most of the new side is fused kernels whose names list the operators of the base."""
+    fused = {
+        name: time_ns for name, (_, time_ns) in new.only(_TRITON).kernels.items() if FUSED in name
+    }
+    total_ns = sum(base.operators.values())
+    if not total_ns or sum(fused.values()) < _NAMED * new.total_ns:
+        return False
+    named_ns = sum(
+        time_ns for word, time_ns in base.operators.items() if any(word in name for name in fused)
+    )
+    known = {part for word in base.operators for part in word.split("_")}
+    words = [part for name in fused for part in _words(name)]
+    n_known = sum(word in known for word in words)
+    return named_ns >= _NAMED * total_ns and n_known >= _NAMED * len(words) > 0
+
+
+def _words(fused: str) -> list[str]:
+    """Return the words for operators in the name of a fused kernel.
+
+    Examples
+    --------
+    >>> _words("triton_poi_fused_add_log1p_0")
+    ['add', 'log1p']
+    """
+    _, _, words = fused.partition(FUSED)
+    return [word for word in words.split("_") if word and not word.isdigit()]
 
 
 def _stayed(side: Contents, replaced: frozenset[str], other: Contents) -> bool:

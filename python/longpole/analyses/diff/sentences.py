@@ -170,12 +170,21 @@ def _on_one_machine(diff: Findings) -> str:
 
 def _other_work(diff: Findings) -> list[str]:
     """Describe what shows that steps of other work are the same program."""
+    if diff.is_stated:
+        told = f"Only {_similarity(diff)} of their launches or operators correspond: both run the"
+        told = f"{told} same program, as stated, so the steps are compared, not their parts"
+        return [f"{told}{_mostly(diff)}."]
     applied = {row.remedy for row in diff.predictions}
     if not applied or "cuda_graph" in applied:
         told = "Both sides run the same kernels, but only {} of their launches or operators"
         told = f"{told.format(_similarity(diff))} correspond"
         return [f"{told}, so the steps are compared, not their parts."]
     told = f"Only {_similarity(diff)} of their launches or operators correspond"
+    return [f"{told}, so the steps are compared, not their parts{_mostly(diff)}."]
+
+
+def _mostly(diff: Findings) -> str:
+    """Return what each side spends most in, if that differs."""
     sides = [_most(diff, number) for number in (0, 1)]
     is_same = len({(side or "").split(" (")[0] for side in sides}) == 1
     most = "; ".join(
@@ -183,7 +192,7 @@ def _other_work(diff: Findings) -> list[str]:
         for name, what in zip(("base", "new side"), sides, strict=True)
         if what and not is_same
     )
-    return [f"{told}, so the steps are compared, not their parts{f': {most}' if most else ''}."]
+    return f": {most}" if most else ""
 
 
 def _most(diff: Findings, number: int) -> str | None:

@@ -175,7 +175,9 @@ class Findings(Data):
     """Whether enough launches or operators have a counterpart to compare them."""
     is_one_program: bool
     """Whether both sides are evidently one program: they are related, run the same kernels, or the
-    new side has the signature of an applied remedy."""
+    new side has the signature of an applied remedy, or the caller said so."""
+    is_stated: bool
+    """Whether the caller said that both sides are one program, though little work corresponds."""
     similarity: float
     """Share of launches or of operators with a counterpart, whichever is greater."""
     n_differences: int
