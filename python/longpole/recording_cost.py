@@ -224,11 +224,12 @@ def is_told(cost: RecordingCost) -> bool:
 
 
 def range_of(cost: RecordingCost) -> list[str]:
-    """Return the range of the step without the profiler if it is estimated, and as recorded."""
+    """Return the range of the step without the profiler, unless it is given, and as recorded."""
     recorded = f"{duration(cost['recorded_step_ns'] or 0)} recorded"
-    if cost["status"] != "estimated":
+    if cost["status"] == "given":
         return [recorded]
-    return [duration_range(cost["least_step_ns"] or 0, cost["most_step_ns"] or 0), recorded]
+    found = duration_range(cost["least_step_ns"] or 0, cost["most_step_ns"] or 0)
+    return [f"estimated {found}" if cost["status"] == "estimated" else found, recorded]
 
 
 def step_sentence(cost: RecordingCost) -> str | None:
@@ -239,8 +240,9 @@ def step_sentence(cost: RecordingCost) -> str | None:
     >>> cost = unknown_cost("")
     >>> cost.update(status="estimated", recorded_step_ns=98_000_000, step_ns=43_000_000)
     >>> cost.update(least_step_ns=38_000_000, most_step_ns=51_000_000)
-    >>> step_sentence(cost)
-    'Without the profiler the median step takes about 43.0 ms (38.0 to 51.0 ms; 98.0 ms recorded).'
+    >>> print(step_sentence(cost))  # doctest: +NORMALIZE_WHITESPACE
+    Without the profiler the median step takes about 43.0 ms (estimated 38.0 to 51.0 ms; 98.0 ms
+    recorded).
     """
     if not is_told(cost):
         return None

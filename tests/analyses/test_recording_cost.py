@@ -123,6 +123,7 @@ def test_step_times_that_were_measured_at_recording_count(tmp_path):
     assert cost["status"] == "measured"
     assert cost["step_ns"] == pytest.approx(step_ns, abs=200)
     assert (cost["least_step_ns"], cost["most_step_ns"]) == (step_ns - 900, step_ns + 900)
+    assert ", as measured (" in step_sentence(cost)
 
 
 def test_python_answers_say_whose_times_they_use_where_the_profiler_matters(trace_of):
@@ -236,18 +237,19 @@ def test_a_measured_step_that_needs_impossible_costs_is_not_used(factor, tmp_pat
     assert _with_measured_steps(path, factor).recording_cost() == estimated
 
 
-def test_a_measured_step_of_the_host_is_used_if_the_estimate_says_otherwise(tmp_path):
+@pytest.mark.parametrize("factor", [0.98, 1.05])
+def test_a_measured_step_of_the_host_is_used_if_the_estimate_says_otherwise(factor, tmp_path):
     path = tmp_path / "trace.json"
     _recorded_with_waits(12_000, path)
     recorded_ns = read_trace(path).recording_cost()["recorded_step_ns"]
-    cost = _with_measured_steps(path, 0.98).recording_cost()
+    cost = _with_measured_steps(path, factor).recording_cost()
     assert cost["status"] == "measured"
-    assert cost["step_ns"] == pytest.approx(0.98 * recorded_ns, rel=0.001)
+    assert cost["step_ns"] == pytest.approx(min(factor, 1) * recorded_ns, rel=0.001)
 
 
 def test_a_trace_without_steps_has_no_median():
     told = step_sentence(_cost_of(unit="trace"))
-    assert told.startswith("Without the profiler the trace takes about 43.0 ms (38.0 to ")
+    assert told.startswith("Without the profiler the trace takes about 43.0 ms (estimated 38.0 to ")
     assert "the median step takes" in step_sentence(_cost_of(unit="step"))
 
 

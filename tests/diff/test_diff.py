@@ -588,17 +588,53 @@ def test_a_trace_without_launches_is_the_same_program_as_itself():
 
 def test_a_change_that_the_cost_of_recording_may_have_made_is_no_verdict():
     faster = Judgement("improvement", (-0.4, -0.2), ("told",))
-    assert judge_cost(faster, None, known=0.0, gate=0.03) == faster
-    assert judge_cost(faster, (-0.5, -0.1), known=0.0, gate=0.03) == faster
+    asked = {"gate": 0.03, "is_estimated": True}
+    assert judge_cost(faster, None, known=0.0, **asked) == faster
+    assert judge_cost(faster, (-0.5, -0.1), known=0.0, **asked) == faster
     for changes in [(-0.5, -0.02), (-0.5, 0.3), (0.1, 0.3)]:
-        within = judge_cost(faster, changes, known=-0.01, gate=0.03)
+        within = judge_cost(faster, changes, known=-0.01, **asked)
         assert within.outcome == "inconclusive"
         assert "--step-time" in within.reasons[0]
     # Recording does not make GPU work longer.
-    by_gpu = judge_cost(faster, (-0.5, 0.3), known=-0.2, gate=0.03)
+    by_gpu = judge_cost(faster, (-0.5, 0.3), known=-0.2, **asked)
     assert (by_gpu.outcome, by_gpu.reasons[1]) == ("improvement", "told")
-    against = judge_cost(faster, (-0.5, 0.3), known=0.2, gate=0.03)
+    against = judge_cost(faster, (-0.5, 0.3), known=0.2, **asked)
     assert against.outcome == "inconclusive"
+    # Where steps were timed, more of their times would not help.
+    timed = judge_cost(faster, (-0.5, 0.3), known=0.0, **(asked | {"is_estimated": False}))
+    assert timed.outcome == "inconclusive"
+    assert "--step-time" not in timed.reasons[0]
+
+
+def timed_apart(path, *factors):
+    """Write times of steps without the profiler, as factors of the recorded step, to a trace."""
+    document = json.loads(path.read_text())
+    recorded_ns = longpole.read_trace(path).recording_cost()["recorded_step_ns"]
+    times = [round(factor * recorded_ns) for factor in factors]
+    document["longpole"] = {"step_time_ns": {"before": times, "after": []}}
+    return longpole.read_trace(json.dumps(document).encode())
+
+
+def test_steps_timed_without_the_profiler_have_their_range(base, tmp_path):
+    path = tmp_path / "base.json"
+    timed = timed_apart(path, 0.8, 0.85, 0.9)
+    cost = timed.recording_cost()
+    assert cost["status"] == "measured"
+    found = longpole.diff(timed, timed)
+    bounds = cost["least_step_ns"], cost["most_step_ns"]
+    assert (found.base.range_source, found.base.range_ns) == ("measured", bounds)
+    assert "measured range" in str(found.blocks()[1])
+    mixed = longpole.diff(base, timed)
+    assert [mixed.base.range_source, mixed.new.range_source] == ["estimated", "measured"]
+    assert "(measured " in mixed.sentence
+    assert "possible range" in str(mixed.blocks()[1])
+
+
+def test_times_that_do_not_fit_the_recorded_steps_are_said(base, tmp_path):
+    unfit = timed_apart(tmp_path / "base.json", 1.5)
+    reasons = " ".join(longpole.diff(base, unfit).reasons)
+    assert "Of the new side: steps that were timed without a profiler took " in reasons
+    assert "Of the base: " not in reasons
 
 
 def test_the_range_of_a_step_without_the_profiler_is_shown(base):

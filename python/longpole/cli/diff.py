@@ -272,7 +272,8 @@ def _abstentions(found: Diff, gate: float | None) -> list[Abstention]:
         return [Abstention("damaged")]
     if not found.is_one_program:
         return [Abstention("unrelated")]
-    return [Abstention("profiler_cost" if found.is_open_by_cost else "noise")]
+    is_by_cost = found.is_open_by_cost and found.range_sources != {"measured"}
+    return [Abstention("profiler_cost" if is_by_cost else "noise")]
 
 
 def _exit_code(found: Diff, gate: float | None) -> int:

@@ -104,13 +104,14 @@ def _setups(diff: Findings) -> Table:
 
 def _lengths(diff: Findings) -> Table:
     """Show the length of the steps, and its spread."""
+    source = diff.range_sources.pop() if len(diff.range_sources) == 1 else "possible"
     columns: dict[Column, Value] = {
         Column("side"): lambda side: "base" if side is diff.base else "new",
         Column(f"mean {diff.base.unit}", "duration"): "mean_ns",
         Column("as recorded", "duration"): lambda side: (
             None if side.recorded_mean_ns == side.mean_ns else side.recorded_mean_ns
         ),
-        Column("estimated range"): lambda side: (
+        Column(f"{source} range"): lambda side: (
             None if side.range_ns is None else duration_range(*map(round, side.range_ns))
         ),
         Column("median", "duration"): "median_ns",
@@ -349,7 +350,10 @@ def _notes(diff: Findings, shown: list[Change]) -> Iterator[str]:
         yield f"{_of(diff)} between {limits}, the gate is {share(diff.gate)}."
     if diff.change_range is not None and diff.n_differences:
         limits = " and ".join(map(percent, diff.change_range))
-        yield f"What recording cost is estimated, and leaves the change between {limits}."
+        if diff.range_sources == {"measured"}:
+            yield f"The steps timed without the profiler leave the change between {limits}."
+        else:
+            yield f"What recording cost is estimated, and leaves the change between {limits}."
     if diff.is_related:
         yield from _not_shown(diff, len(shown))
     if shown:

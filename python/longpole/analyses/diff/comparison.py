@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole.analyses.diff.account import effect_ns, path_changes, path_times
 from longpole.analyses.diff.answer import Diff
@@ -102,13 +102,19 @@ class _Runs:
     def range_ns(self) -> tuple[float, float] | None:
         """Return the range of the mean step of the first run: that of its slowest rank.
 
-        None if the times without the profiler are known.
+        None if the times without the profiler are certain.
         """
         ranges = [side.range_ns or (side.mean_ns, side.mean_ns) for side in self.runs[0]]
         if not any(side.range_ns for side in self.runs[0]):
             return None
         least, most = zip(*ranges, strict=True)
         return max(least), max(most)
+
+    @property
+    def range_source(self) -> Literal["estimated", "measured"] | None:
+        """Return where that range comes from: an estimate if that of any rank is one."""
+        found = {side.range_source for side in self.runs[0]} - {None}
+        return None if not found else "measured" if found == {"measured"} else "estimated"
 
     @property
     def usual(self) -> tuple[Side, ...]:
@@ -392,7 +398,9 @@ def _judged(sides: list[_Runs], work: Work, gate: float, evidence: _Evidence) ->
         if machine is not None and machine.differs:
             found = _on_one_machine(found, (base, new), machine, gate)
         known = evidence.device_change_ns / max(base.means_ns[0], 1.0)
-        return judge_cost(found, evidence.change_range, known=known, gate=gate)
+        is_estimated = any(side.range_source == "estimated" for side in sides)
+        changes = evidence.change_range
+        return judge_cost(found, changes, known=known, gate=gate, is_estimated=is_estimated)
     return judge_runs(means[0], means[1], gate, change=change)
 
 
@@ -448,7 +456,7 @@ def _answer(
 ) -> Diff:
     base, new = (_facts(side, runs) for side, runs in zip(pair, sides, strict=True))
     if evidence.is_one_recording:
-        base, new = (replace(side, range_ns=None) for side in (base, new))
+        base, new = (replace(side, range_ns=None, range_source=None) for side in (base, new))
     is_lost = any(it.is_grave for it in (*base.damage, *new.damage))
     change = new.mean_ns / base.mean_ns - 1 if base.mean_ns else None
     setups = setups_of(*(side.traces for side in sides))
@@ -456,7 +464,7 @@ def _answer(
     found = Diff(
         verdict=judgement.outcome,
         sentence="",
-        reasons=(*_machine_reason(setups), *judgement.reasons),
+        reasons=(*_machine_reason(setups), *judgement.reasons, *_unused_times(pair)),
         gate=gate,
         change=change,
         interval=judgement.interval,
@@ -488,6 +496,16 @@ def _machine_reason(setups: Iterable[Setup]) -> list[str]:
     return [f"The sides have different {what}: the verdict is about the step, not the program."]
 
 
+def _unused_times(pair: tuple[Side, Side]) -> list[str]:
+    """Return where steps that were timed without the profiler do not fit the recorded ones."""
+    costs = zip(("base", "new side"), (side.trace.removed_cost for side in pair), strict=True)
+    return [
+        f"Of the {name}: {cost['reason'][0].lower()}{cost['reason'][1:]}."
+        for name, cost in costs
+        if cost is not None and cost["status"] == "estimated" and cost["reason"]
+    ]
+
+
 def _facts(side: Side, runs: _Runs) -> DiffSide:
     means = runs.means_ns
     logs = [math.log(max(length, 1)) for length in side.lengths_ns]
@@ -501,6 +519,7 @@ def _facts(side: Side, runs: _Runs) -> DiffSide:
         mean_ns=median(means),
         recorded_mean_ns=median(runs.recorded_means_ns),
         range_ns=runs.range_ns if len(runs.runs) == 1 else None,
+        range_source=runs.range_source if len(runs.runs) == 1 else None,
         median_ns=median(side.lengths_ns),
         step_noise=math.expm1(robust_spread(logs)) if len(logs) > 1 else None,
         run_noise=math.expm1(robust_spread([math.log(max(mean, 1.0)) for mean in means]))

@@ -148,20 +148,28 @@ def judge_machine(
 
 
 def judge_cost(
-    found: Judgement, changes: tuple[float, float] | None, *, known: float, gate: float
+    found: Judgement,
+    changes: tuple[float, float] | None,
+    *,
+    known: float,
+    gate: float,
+    is_estimated: bool,
 ) -> Judgement:
-    """Withdraw a change that the unknown cost of recording may have made.
+    """Withdraw a change that is not certain without the profiler.
 
     Parameters
     ----------
     found
         The judgement of the estimated steps.
     changes
-        The smallest and the greatest change that the cost leaves; None if the steps are known.
+        The smallest and the greatest change that the ranges of both steps without the profiler
+        leave; None if the steps are known.
     known
         The part of the change that GPU work makes, whose times recording does not change.
     gate
         The smallest change that matters.
+    is_estimated
+        Whether the step without the profiler is estimated, on one side at least.
     """
     if changes is None or found.outcome not in {"regression", "improvement"}:
         return found
@@ -176,6 +184,9 @@ def judge_cost(
     why = (
         "The change depends on what recording cost, which is estimated. Time a step of each side "
         "without the profiler, and give both times with --step-time."
+        if is_estimated
+        else "Steps that were timed without the profiler differ by as much as the sides. Give "
+        "several runs of each side."
     )
     return Judgement("inconclusive", found.interval, (why, *found.reasons), found.change)
 

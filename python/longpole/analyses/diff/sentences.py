@@ -122,11 +122,11 @@ def _if_one_program(diff: Findings, times: str) -> str:
 
 
 def _length(side: DiffSide) -> str:
-    """Return the mean step, with the range that the estimated cost of recording leaves."""
+    """Return the mean step, with its range without the profiler."""
     told = duration(round(side.mean_ns))
     if side.range_ns is None:
         return told
-    return f"{told} ({duration_range(*map(round, side.range_ns))})"
+    return f"{told} ({side.range_source} {duration_range(*map(round, side.range_ns))})"
 
 
 def _similarity(diff: Findings) -> str:
@@ -136,6 +136,8 @@ def _similarity(diff: Findings) -> str:
 def _why_open(diff: Findings) -> str:
     """Return what a verdict lacks: certain times, or enough runs or steps of each side."""
     if diff.is_open_by_cost:
+        if diff.range_sources == {"measured"}:
+            return " (steps timed without the profiler differ by as much)"
         return " (the change depends on what recording cost)"
     sides = (diff.base, diff.new)
     are_runs = any(side.n_runs > 1 for side in sides)

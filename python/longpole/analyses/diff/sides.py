@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole.analyses.diff.stacks import keys_of
 from longpole.damage import blaming
@@ -110,7 +110,7 @@ class Side:
     def range_ns(self) -> tuple[float, float] | None:
         """Return the least and the most that a mean step takes without the profiler.
 
-        None if that is known, or not estimated.
+        None if that is known, or about as certain as the step.
         """
         cost = self.trace.removed_cost
         if cost is None or not self.has_steps:
@@ -120,7 +120,17 @@ class Side:
             return None
         if most_ns - least_ns < _LEAST_RANGE * step_ns:
             return None
+        if cost["status"] == "measured":
+            return float(least_ns), float(most_ns)
         return self.mean_ns * least_ns / step_ns, self.mean_ns * most_ns / step_ns
+
+    @property
+    def range_source(self) -> Literal["estimated", "measured"] | None:
+        """Return where the range comes from."""
+        cost = self.trace.removed_cost
+        if cost is None or self.range_ns is None:
+            return None
+        return "estimated" if cost["status"] == "estimated" else "measured"
 
     @property
     def is_timed(self) -> bool:

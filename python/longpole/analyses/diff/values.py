@@ -58,9 +58,11 @@ class DiffSide(Data):
     recorded_mean_ns: float
     """The mean step as recorded."""
     range_ns: tuple[float, float] | None
-    """The least and the most that a mean step takes without the profiler, if that is estimated and
-    matters; None for several runs, which show how much estimates differ, and for steps of one
+    """The least and the most that a mean step takes without the profiler, if that is not certain
+    and matters; None for several runs, which show how much estimates differ, and for steps of one
     run."""
+    range_source: Literal["estimated", "measured"] | None
+    """Whether that is estimated, or the range of steps that were timed without the profiler."""
     median_ns: float
     step_noise: float | None
     """Robust spread of the steps of a run, as a fraction; None for one step."""
@@ -206,6 +208,11 @@ class Findings(Data):
     def is_lost(self) -> bool:
         """Whether the damage of a trace may affect the comparison."""
         return any(it.is_grave for side in (self.base, self.new) for it in side.damage)
+
+    @property
+    def range_sources(self) -> set[str]:
+        """Return where the ranges of both sides come from."""
+        return {side.range_source for side in (self.base, self.new) if side.range_source}
 
     @property
     def machine_matters(self) -> bool:
