@@ -579,6 +579,34 @@ def test_a_step_of_a_damaged_trace_tells_the_damage_once():
     assert found.sentence.count("is damaged") == 1
 
 
+def of_ranks(*lengths: int, cut: int | None = None) -> list[longpole.Trace]:
+    """Return a trace of each rank, one of them cut off."""
+    texts = [
+        of_a_step(length).header(distributedInfo={"rank": rank, "world_size": 3}).to_bytes()
+        for rank, length in enumerate(lengths)
+    ]
+    return [
+        longpole.read_trace(text[: len(text) // 2] if rank == cut else text)
+        for rank, text in enumerate(texts)
+    ]
+
+
+def test_a_damaged_rank_is_left_out_on_both_sides_and_named():
+    base, new = of_ranks(500, 600, 500), of_ranks(500, 900, 500, cut=1)
+    found = longpole.diff(base, new)
+    assert (found.left_out_ranks, found.base.ranks, found.new.ranks) == ((1,), (0, 2), (0, 2))
+    assert found.verdict == "neutral"
+    told = "A trace of rank 1 is damaged, so only 2 of 3 ranks are compared. "
+    assert found.sentence.startswith(told)
+
+
+def test_a_damaged_rank_is_not_left_out_if_no_other_is_whole():
+    base, new = of_ranks(500, 600), of_ranks(500, 900, cut=1)
+    found = longpole.diff(base[1:], new[1:])
+    assert (found.verdict, found.left_out_ranks) == ("inconclusive", ())
+    assert found.sentence.startswith("The new trace is damaged (")
+
+
 def test_a_trace_without_launches_is_the_same_program_as_itself():
     trace = TraceBuilder().kernel("gemm", (0, 50)).kernel("gemm", (60, 110)).read()
     found = longpole.diff(trace, trace)

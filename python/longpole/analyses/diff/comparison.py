@@ -141,8 +141,9 @@ def diff(
     ----------
     base, new
         A trace, the ranks of a run from `read_traces`, or several of these: traces of different
-        ranks are one run, traces of the same rank several runs. Shapes are compared if the traces
-        were read with `args=["Input Dims"]`.
+        ranks are one run, traces of the same rank several runs. Ranks of which a trace is severely
+        damaged are left out if others are whole. Shapes are compared if the traces were read with
+        `args=["Input Dims"]`.
     gate
         The smallest change of the mean step that matters, as a fraction.
     step_name, data_load
@@ -174,14 +175,16 @@ def diff(
         message = f"a gate is a share from 0 to 1, not {gate}"
         raise ValueError(message)
     window: dict[str, Any] = {"step_name": step_name, "data_load": data_load}
+    given, left_out = _whole_ranks([_traces_of(side) for side in (base, new)])
     sides = [
         _runs_of(side, window | {"as_recorded": as_recorded, "step_time_ns": step_time_ns})
-        for side, step_time_ns in zip((base, new), step_times_ns, strict=True)
+        for side, step_time_ns in zip(given, step_times_ns, strict=True)
     ]
     sides = _counted_alike(sides)
     old, now = _details(sides[0].usual, sides[1].usual)
     work = work_of(old, now)
     evidence = _evidence((old, now), work, sides, is_same_program=is_same_program)
+    evidence = replace(evidence, left_out=left_out)
     judgement = _judged(sides, work, gate, evidence)
     return _answer((old, now), work, judgement, gate, sides, evidence=evidence)
 
@@ -237,9 +240,20 @@ def diff_steps(
     return _answer((base, new), work, judgement, gate, sides, evidence=evidence)
 
 
-def _runs_of(side: Trace | TraceSet | Sequence[Trace | TraceSet], window: dict[str, Any]) -> _Runs:
+def _whole_ranks(sides: list[list[Trace]]) -> tuple[list[list[Trace]], tuple[int, ...]]:
+    """Leave out the ranks of which a trace is severely damaged, if others are whole."""
+    damaged = {
+        trace.rank for side in sides for trace in side if trace.damage and trace.damage.is_grave
+    }
+    kept = [[trace for trace in side if trace.rank not in damaged] for side in sides]
+    ranks = sorted(rank for rank in damaged if rank is not None)
+    if len(ranks) < len(damaged) or not all(kept):
+        return sides, ()
+    return kept, tuple(ranks)
+
+
+def _runs_of(given: Sequence[Trace], window: dict[str, Any]) -> _Runs:
     """Sort traces into runs: the first of every rank, then the second of every rank, and so on."""
-    given = _traces_of([side] if isinstance(side, Trace | TraceSet) else side)
     if not given:
         message = "each side needs a trace"
         raise ValueError(message)
@@ -270,10 +284,10 @@ def _counted_alike(sides: list[_Runs]) -> list[_Runs]:
     return [_Runs(((side.with_steps(common),),)) for side in (old, new)]
 
 
-def _traces_of(side: Sequence[Trace | TraceSet]) -> list[Trace]:
+def _traces_of(side: Trace | TraceSet | Sequence[Trace | TraceSet]) -> list[Trace]:
     """Return the traces of one side; a run of ranks is read again."""
     found: list[Trace] = []
-    for part in side:
+    for part in [side] if isinstance(side, Trace | TraceSet) else side:
         if isinstance(part, TraceSet):
             found += [part.trace(rank) for rank in part.rank_numbers]
         else:
@@ -311,6 +325,8 @@ class _Evidence:
     change_range: tuple[float, float] | None = None
     """Range of the change that the estimated cost of recording leaves, if any."""
     is_one_recording: bool = False
+    left_out: tuple[int, ...] = ()
+    """Ranks that are left out, because a trace is damaged."""
     is_stated: bool = False
     """Whether the caller says that both sides are one program, though little work corresponds."""
 
@@ -471,6 +487,7 @@ def _answer(
         is_related=_is_related(work),
         is_one_program=evidence.is_one_program,
         is_stated=evidence.is_stated,
+        left_out_ranks=evidence.left_out,
         similarity=work.similarity,
         n_differences=work.n_differences,
         base=base,

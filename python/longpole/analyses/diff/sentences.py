@@ -8,6 +8,7 @@ from longpole.analyses.diff.judgement import FEWEST
 from longpole.analyses.diff.machine import HOST_KINDS
 from longpole.analyses.diff.setups import described, differing
 from longpole.critical_path.explain import MEANINGS
+from longpole.traces.findings import listed
 from longpole.wording import change, count, duration, duration_range, listing, short_name
 
 if TYPE_CHECKING:
@@ -59,7 +60,18 @@ _BECAME: Final = {
 def sentence(diff: Findings) -> str:
     """Return whether the step changed, by how much, and why; damage comes first."""
     damage = _damage(diff)
-    return " ".join(damage if diff.is_lost else [*damage, _compared(diff)])
+    return " ".join(damage if diff.is_lost else [*_left_out(diff), *damage, _compared(diff)])
+
+
+def _left_out(diff: Findings) -> list[str]:
+    """Return which ranks are not compared."""
+    ranks = diff.left_out_ranks
+    if not ranks:
+        return []
+    n_ranks = len({*diff.base.ranks, *diff.new.ranks, *ranks})
+    left = f"{n_ranks - len(ranks)} of {count(n_ranks, 'rank')}"
+    compared = "is" if n_ranks - len(ranks) == 1 else "are"
+    return [f"A trace of {listed(ranks)} is damaged, so only {left} {compared} compared."]
 
 
 def _damage(diff: Findings) -> list[str]:
