@@ -192,6 +192,31 @@ def test_several_traces_share_a_page(tmp_path, written):
     assert len(Elements(page).ids) == len(set(Elements(page).ids))
 
 
+def test_traces_that_nothing_joins_are_said_to_be_apart(tmp_path, written):
+    traces = [builder().write(tmp_path / f"{name}.json") for name in ("before", "after")]
+    page, told = written(*traces)
+    for text in (page, " ".join(told.out.split())):
+        assert "each is shown alone" in text
+        assert "longpole report NEW --diff BASE -o FILE" in text
+    page, told = written(traces[0], "--force")
+    assert "shown alone" not in page + told.out
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--diff", "base.json", "--step", "1"],
+        ["--diff", "base.json", "--whole"],
+        ["--diff", "base.json", "--step-time", "5ms"],
+        ["--same-program"],
+    ],
+)
+def test_a_report_refuses_options_without_effect(options, tmp_path):
+    output = tmp_path / "page.html"
+    assert program.run(["report", "new.json", *options, "-o", str(output)]) == 2
+    assert not output.exists()
+
+
 def test_a_comparison_is_a_page(tmp_path, written):
     base = tmp_path / "base.json"
     simulate("training", seed=1, steps=6).write(base)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from longpole.report.sections import Part
     from longpole.trace import Trace
 
-__all__ = ["DIFF_ARGS", "diff", "diff_sections"]
+__all__ = ["DIFF_ARGS", "diff", "diff_sections", "same_program_option"]
 
 _SCHEMA: Final = "longpole.diff/1"
 DIFF_ARGS: Final = (*ARGUMENTS, "Total Allocated", "Device Id")
@@ -57,6 +57,14 @@ _WORK: Final = {
     Column("difference", "duration"): "diff_duration_ns",
     Column("count"): "counts_change_categories",
 }
+
+
+same_program_option: Final = click.option(
+    "--same-program",
+    "is_same_program",
+    is_flag=True,
+    help="Compare the steps even if little work corresponds: both sides do the same work.",
+)
 
 
 @click.command()
@@ -91,12 +99,7 @@ _WORK: Final = {
     help="Times of a step without the profiler, such as 43ms 38ms.  [default: estimated]",
 )
 @as_recorded_option
-@click.option(
-    "--same-program",
-    "is_same_program",
-    is_flag=True,
-    help="Compare the steps even if little work corresponds: both sides do the same work.",
-)
+@same_program_option
 @top_option(10, "changes")
 @shared_options
 def diff(

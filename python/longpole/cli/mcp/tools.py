@@ -68,7 +68,7 @@ TOOLS: Final[Mapping[str, Tool]] = {
     "check": Tool(_TRACE, has_events=False),
     "diff": Tool(
         {"base": "Trace, or folder of traces, before", "new": "The same after"},
-        ("gate", "is_same_program", "top"),
+        ("gate", "same_program", "top"),
         has_events=False,
     ),
     "ranks": Tool({"traces": "Folder with the traces of all ranks"}, ("step",), has_events=False),

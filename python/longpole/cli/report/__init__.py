@@ -14,9 +14,10 @@ from longpole.cli.answer.windows import abstained
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
 from longpole.cli.ask.traces import named_traces, traces_argument
 from longpole.cli.ask.windows import NO_WORK, Asked, Recording, profiler_options, window_options
+from longpole.cli.diff import DIFF_ARGS, same_program_option
 from longpole.data import Row
 from longpole.files import new_file
-from longpole.report.blocks import Sentence
+from longpole.report.blocks import Notes, Sentence
 from longpole.report.document import Document
 from longpole.wording import count, duration
 
@@ -45,6 +46,7 @@ _SUFFIXES: Final = ("", ".html", ".htm", ".svg")
     metavar="BASE",
     help="Compare with this trace or these traces.",
 )
+@same_program_option
 @window_options("step", "step_name", "whole")
 @profiler_options
 @shared_options
@@ -54,6 +56,7 @@ def report(
     output: Path,
     force: bool,
     base: str | None,
+    is_same_program: bool,
     options: Options,
     window: Asked,
     recording: Recording,
@@ -77,21 +80,36 @@ def report(
         output.suffix.lower() in _SUFFIXES,
         f"--output ends in .html (a page) or .svg (a picture), not {output.suffix!r}",
     )
+    _check_comparison(base, window, recording, is_same_program=is_same_program)
     if output.suffix == ".svg":
         require(
             len(traces) == 1 and base is None, "a picture (.svg) shows one trace; give only one"
         )
         return options.emit(_picture(traces[0], output, options, window, recording, force=force))
-    page, paths = _page(traces, base, options, window, recording)
+    if base is None:
+        page, paths = _page(traces, options, window, recording)
+    else:
+        compared = {"as_recorded": recording.as_recorded, "is_same_program": is_same_program}
+        page, paths = _diff_page(traces, base, options, window.step_name, **compared)
     inputs = [Path(path) for path in paths if path != "-"]
     with new_file(output, force=force, inputs=inputs) as unfinished:
         unfinished.write_text(page_text(page), encoding="utf-8")
     return options.emit(_written(page, paths, output))
 
 
+def _check_comparison(
+    base: str | None, window: Asked, recording: Recording, *, is_same_program: bool
+) -> None:
+    """Refuse options that a comparison, or a report without one, would ignore."""
+    if base is None:
+        require(not is_same_program, "--same-program needs --diff")
+        return
+    is_of_one = window.step is not None or window.whole or recording.step_time_ns is not None
+    require(not is_of_one, "--step, --whole and --step-time are about one trace, without --diff")
+
+
 def _page(
     traces: Sequence[str],
-    base: str | None,
     options: Options,
     window: Asked,
     recording: Recording,
@@ -100,24 +118,22 @@ def _page(
     from longpole.cli.report.page import report_page
 
     with usage_errors():
-        if base is None:
-            named = named_traces(traces, options, args="default")
-            if len(named) == 1:
-                [(path, trace)] = named
-                named = [(path, recording.of(trace, step_name=window.step_name))]
-            return report_page(named, window), [path for path, _ in named]
-        return _diff_page(traces, base, options, window.step_name)
+        named = named_traces(traces, options, args="default")
+        if len(named) == 1:
+            [(path, trace)] = named
+            named = [(path, recording.of(trace, step_name=window.step_name))]
+        return report_page(named, window), [path for path, _ in named]
 
 
 def _diff_page(
-    traces: Sequence[str], base: str, options: Options, step_name: str | None
+    traces: Sequence[str], base: str, options: Options, step_name: str | None, **compared: bool
 ) -> tuple[Page, list[str]]:
-    from longpole.cli.diff import DIFF_ARGS
     from longpole.cli.report.page import diff_page
 
     named = named_traces(traces, options, args=DIFF_ARGS)
     old = named_traces([base], options, args=DIFF_ARGS)
-    page = diff_page(old, named, step_name=step_name)
+    with usage_errors():
+        page = diff_page(old, named, step_name=step_name, **compared)
     return page, [path for path, _ in (*old, *named)]
 
 
@@ -162,15 +178,18 @@ class WrittenReport(Row):
 
 def _written(page: Page, paths: Sequence[str], output: Path) -> Answer:
     """Report what was written to which file."""
+    from longpole.cli.report.page import APART
+
     n_bytes = output.stat().st_size
     told = f"{output}: {count(len(page.sections), 'section')}, {n_bytes / 1e6:.1f} MB"
     sections = [section.key for section in page.sections]
+    apart = [Notes([APART])] if sections[:1] == ["traces"] else []
     found = WrittenReport(output=str(output), bytes=n_bytes, sections=sections)
     document = Document(
         schema=_SCHEMA,
         input={"path": paths[0], "traces": list(paths)},
         data=found,
-        blocks=lambda: [Sentence(told)],
+        blocks=lambda: [Sentence(told), *apart],
         records=lambda: [record_of(found)],
     )
     return document, exit_codes.OK

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     Named = tuple[str, Trace]
 
-__all__ = ["LIMITS", "diff_page", "names_of", "report_page"]
+__all__ = ["APART", "LIMITS", "diff_page", "names_of", "report_page"]
 
 _TOP: Final = 15
 # Maximum rows of each table, for one trace and for several.
@@ -61,6 +61,11 @@ LIMITS: Final = (
     "One rank cannot tell whether others were late: time in communication may be waiting for them.",
 )
 """What a report does not show."""
+APART: Final = (
+    "These traces are not ranks of one run, or share no collectives, so each is shown alone. "
+    "`longpole report NEW --diff BASE -o FILE` compares two runs."
+)
+"""What a report of several traces says if nothing joins them."""
 _LIMITS: Final = Section("limits", "Known limits", [Notes(LIMITS)], is_folded=True)
 _NOTHING: Final = "The trace has no event of a known kind with a duration"
 _REST: Final = (
@@ -96,12 +101,21 @@ def report_page(traces: Sequence[Named], asked: Asked) -> Page:
     return Page(f"longpole: {count(len(traces), 'trace')}", facts, sections)
 
 
-def diff_page(base: Sequence[Named], new: Sequence[Named], *, step_name: str | None) -> Page:
+def diff_page(
+    base: Sequence[Named],
+    new: Sequence[Named],
+    *,
+    step_name: str | None,
+    as_recorded: bool = False,
+    is_same_program: bool = False,
+) -> Page:
     """Report what changed between two sides."""
     from longpole.analyses.diff import diff
 
     sides = [[trace for _, trace in side] for side in (base, new)]
-    found = diff(*sides, step_name=step_name)
+    found = diff(
+        *sides, step_name=step_name, as_recorded=as_recorded, is_same_program=is_same_program
+    )
     sections = diff_sections(found, *sides, top=_TOP, step_name=step_name)
     names = names_of([*base, *new])
     title = f"longpole: {names[0]} → {names[len(base)]}"
@@ -114,7 +128,8 @@ def _each(
     """Return a section for each trace, awaited ranks first, and a list of the rest."""
     place = {trace.rank: number for number, (_, trace) in enumerate(traces)}
     order = [place[rank] for rank in ranks] or list(range(len(traces)))
-    parts: list[Part] = [_folded(traces[at], names[at], at, asked) for at in order[:_MOST_TRACES]]
+    parts: list[Part] = [] if ranks else [Sentence(APART)]
+    parts += [_folded(traces[at], names[at], at, asked) for at in order[:_MOST_TRACES]]
     rest = order[_MOST_TRACES:]
     if rest:
         rows = [(names[at], *_found(traces[at][1], asked)) for at in rest]
