@@ -658,6 +658,16 @@ def test_steps_timed_without_the_profiler_have_their_range(base, tmp_path):
     assert "possible range" in str(mixed.blocks()[1])
 
 
+def test_a_mean_step_outside_the_measured_range_is_said(base):
+    found = longpole.diff(base, base)
+    for bounds, number in (((0.5, 1.5), 0), ((0.5, 0.9), 1)):
+        range_ns = tuple(bound * found.base.mean_ns for bound in bounds)
+        timed = replace(found.base, range_ns=range_ns, range_source="measured")
+        changed = replace(found, base=timed, change=-0.1, n_differences=1)
+        assert str(changed.blocks()[-1]).count("they differ from the timed ones") == number
+        assert sentence(changed).count("(measured ") == 1 - number
+
+
 def test_times_that_do_not_fit_the_recorded_steps_are_said(base, tmp_path):
     unfit = timed_apart(tmp_path / "base.json", 1.5)
     reasons = " ".join(longpole.diff(base, unfit).reasons)

@@ -319,6 +319,17 @@ def _paths_of_one_step(diff: Findings) -> Iterator[str]:
             )
 
 
+def _outside_range(diff: Findings) -> Iterator[str]:
+    """Warn that recorded steps do not take as long as those that were timed."""
+    for name, side in (("base", diff.base), ("new", diff.new)):
+        if side.range_ns is not None and not side.is_in_range:
+            yield (
+                f"Steps of {name} that were timed without the profiler took "
+                f"{duration_range(*map(round, side.range_ns))}, but its recorded steps take "
+                f"{duration(round(side.mean_ns))} in the mean: they differ from the timed ones."
+            )
+
+
 def _interpreter_lock(diff: Findings) -> Iterator[str]:
     """Warn that recording makes a contended interpreter lock worse than the range says."""
     for name, side in (("base", diff.base), ("new", diff.new)):
@@ -354,6 +365,7 @@ def _notes(diff: Findings, shown: list[Change]) -> Iterator[str]:
             yield f"The steps timed without the profiler leave the change between {limits}."
         else:
             yield f"What recording cost is estimated, and leaves the change between {limits}."
+    yield from _outside_range(diff)
     if diff.is_related:
         yield from _not_shown(diff, len(shown))
     if shown:

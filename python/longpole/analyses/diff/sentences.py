@@ -136,7 +136,7 @@ def _if_one_program(diff: Findings, times: str) -> str:
 def _length(side: DiffSide) -> str:
     """Return the mean step, with its range without the profiler."""
     told = duration(round(side.mean_ns))
-    if side.range_ns is None:
+    if side.range_ns is None or not side.is_in_range:
         return told
     return f"{told} ({side.range_source} {duration_range(*map(round, side.range_ns))})"
 

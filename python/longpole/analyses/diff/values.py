@@ -74,6 +74,11 @@ class DiffSide(Data):
     peak_memory_bytes: int | None
     """Peak of allocated memory on a device, if recorded."""
 
+    @property
+    def is_in_range(self) -> bool:
+        """Whether the mean step lies in its range, if it has one."""
+        return self.range_ns is None or self.range_ns[0] <= self.mean_ns <= self.range_ns[1]
+
 
 @dataclass(frozen=True, slots=True)
 class Change(Data):
