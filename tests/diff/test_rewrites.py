@@ -143,6 +143,18 @@ def test_the_caller_can_say_that_both_sides_are_the_same_program():
     assert not alike.is_stated
 
 
+def test_steps_of_another_batch_size_are_not_compared_by_length_without_a_warning():
+    def batch(size):
+        values, weights = (HALF, size, 4096), (HALF, 4096, 4096)
+        product = kernel("aten::mm", "gemm", 30 * size, **tensors(values, weights))
+        return steps([product, kernel("aten::relu", "relu", 500, **tensors(values))], number=6)
+
+    small, same, large = (batch(size).read() for size in (64, 64, 128))
+    told = "Most of the change is of work with other shapes."
+    assert told in str(longpole.diff(small, large).blocks()[-1])
+    assert told not in str(longpole.diff(small, same).blocks()[-1])
+
+
 def test_most_remedies_leave_no_traces():
     assert has_signature("small_batch", contents(gemm=1.0), contents(gemm=1.0)) is None
 

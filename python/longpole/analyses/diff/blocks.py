@@ -39,6 +39,9 @@ _OF_SHIFT: Final = 0.2
 _OTHER_PATH: Final = 0.1
 
 _BECAME: Final = {"reshaped": "reshaped", "added": "added", "removed": "removed"}
+# From this share of the change on, other shapes are its cause.
+_MOSTLY: Final = 0.5
+
 _LESS: Final = {"added": "more", "removed": "fewer"}
 """What added and removed work is called if both sides have other work of the same name."""
 _REPLACED: Final = {
@@ -330,6 +333,20 @@ def _outside_range(diff: Findings) -> Iterator[str]:
             )
 
 
+def _other_shapes(diff: Findings) -> Iterator[str]:
+    """Warn that a step with other shapes does other work."""
+    certain = [change for change in diff.changes if change.stands_out]
+    reshaped = [change for change in certain if change.relation == "reshaped"]
+    part_ns, whole_ns = (
+        sum(abs(change.change_ns) for change in each) for each in (reshaped, certain)
+    )
+    if reshaped and part_ns >= _MOSTLY * whole_ns:
+        yield (
+            "Most of the change is of work with other shapes. If the sides differ in batch size or "
+            "sequence length, compare the time of a sample or token instead."
+        )
+
+
 def _interpreter_lock(diff: Findings) -> Iterator[str]:
     """Warn that recording makes a contended interpreter lock worse than the range says."""
     for name, side in (("base", diff.base), ("new", diff.new)):
@@ -366,6 +383,7 @@ def _notes(diff: Findings, shown: list[Change]) -> Iterator[str]:
         else:
             yield f"What recording cost is estimated, and leaves the change between {limits}."
     yield from _outside_range(diff)
+    yield from _other_shapes(diff)
     if diff.is_related:
         yield from _not_shown(diff, len(shown))
     if shown:
