@@ -35,6 +35,9 @@ _LEAST_SHOWN: Final = 0.001
 _LEAST_SHIFT: Final = 0.05
 _OF_SHIFT: Final = 0.2
 
+# If timed steps differ from the recorded ones by a larger share, that is said.
+_OTHER_LENGTH: Final = 0.02
+
 # If this share of a step is on other kinds, the path of one step counts as different.
 _OTHER_PATH: Final = 0.1
 
@@ -117,8 +120,9 @@ def _lengths(diff: Findings) -> Table:
         Column(f"{source} range"): lambda side: (
             None if side.range_ns is None else duration_range(*map(round, side.range_ns))
         ),
-        Column("median", "duration"): "median_ns",
-        Column("noise of steps", "share"): "step_noise",
+        Column("median", "duration"): lambda side: None if side.timed_ns else side.median_ns,
+        Column("noise", "share"): "step_noise",
+        Column("timings", "count"): lambda side: len(side.timed_ns) or None,
         Column("steps", "count"): "n_steps",
         Column("runs", "count"): "n_runs",
     }
@@ -271,7 +275,10 @@ def _gains(diff: Findings) -> Table:
         Column("base", "share"),
         Column("new", "share"),
     )
-    base, new = diff.base.verdict.gains, diff.new.verdict.gains
+    base, new = (
+        verdict.gains | {side: bounds.high for side, bounds in verdict.bounds.items()}
+        for verdict in (diff.base.verdict, diff.new.verdict)
+    )
     rows: list[list[Cell]] = [
         [side, max(gain, 0.0), max(new.get(side, 0.0), 0.0)]
         for side, gain in base.items()
@@ -358,6 +365,21 @@ def _interpreter_lock(diff: Findings) -> Iterator[str]:
             )
 
 
+def _recorded_steps(diff: Findings) -> Iterator[str]:
+    """Return the length of the recorded steps if the timed steps take another time."""
+    sides = (diff.base, diff.new)
+    lengths_ns = [sum(getattr(row, f"{name}_ns") for row in diff.path) for name in ("base", "new")]
+    if not diff.path or not any(
+        side.timed_ns and abs(length_ns - side.mean_ns) > _OTHER_LENGTH * side.mean_ns
+        for side, length_ns in zip(sides, lengths_ns, strict=True)
+    ):
+        return
+    yield (
+        "The tables of work are about the recorded steps, which take "
+        f"{_from_to(*lengths_ns).replace(' to ', ' and ')} in the mean without the profiler."
+    )
+
+
 def _not_shown(diff: Findings, n_shown: int) -> Iterator[str]:
     """Count the changes that are certain, but not in the table."""
     n_more = len(_worth_showing(diff)) - n_shown
@@ -384,6 +406,7 @@ def _notes(diff: Findings, shown: list[Change]) -> Iterator[str]:
             yield f"What recording cost is estimated, and leaves the change between {limits}."
     yield from _outside_range(diff)
     yield from _other_shapes(diff)
+    yield from _recorded_steps(diff)
     if diff.is_related:
         yield from _not_shown(diff, len(shown))
     if shown:

@@ -12,12 +12,15 @@ from longpole.analyses.diff.answer import Diff
 from longpole.analyses.diff.changes import work_of
 from longpole.analyses.diff.counts import counts_of, peak_memory_bytes, shapes_of
 from longpole.analyses.diff.judgement import (
+    FEWEST,
     Judgement,
+    if_both,
     judge_cost,
     judge_machine,
     judge_runs,
     judge_step,
     judge_steps,
+    judge_timings,
 )
 from longpole.analyses.diff.machine import machine_of, means_on_one_machine_ns
 from longpole.analyses.diff.predictions import predictions
@@ -97,6 +100,12 @@ class _Runs:
         """Return the mean step of each run as recorded."""
         recorded = [[max(side.recorded_mean_ns for side in run)] for run in self.runs]
         return [sum(run) for run in recorded]
+
+    @property
+    def timed_ns(self) -> tuple[int, ...]:
+        """Return the steps of the only trace that were timed without the profiler."""
+        traces = [side for run in self.runs for side in run]
+        return traces[0].timed_ns if len(traces) == 1 else ()
 
     @property
     def range_ns(self) -> tuple[float, float] | None:
@@ -348,13 +357,14 @@ def _evidence(
     if any(it.is_grave for side in sides for it in side.damage):
         return _Evidence(is_one_program=True, predictions=(), counts=())
     base, new = pair
-    machine = _machine(base, new) if _are_single(sides) else None
+    machine = _machine(base, new, sides) if _are_single(sides) else None
     counts = counts_of(base, new)
     contents = (contents_of(base), contents_of(new))
     is_alike = _is_related(work) or same_kernels(*contents)
     measured = None
     if base.mean_ns and not differing(setups_of(*(side.traces for side in sides))):
-        measured = 1 - _mean_on_one_machine_ns(new, machine) / base.mean_ns
+        lengths_ns = _timed_or_mean_ns((base, new), sides)
+        measured = 1 - lengths_ns[1] * _share_on_one_machine(new, machine) / lengths_ns[0]
     found = predictions(
         base.verdict,
         new.verdict,
@@ -374,22 +384,37 @@ def _evidence(
     )
 
 
-def _mean_on_one_machine_ns(side: Side, machine: Machine | None) -> float:
-    if machine is None or not machine.differs:
-        return side.mean_ns
-    return means_on_one_machine_ns(side, machine)[0]
+def _share_on_one_machine(side: Side, machine: Machine | None) -> float:
+    """Return the mean step at the speed of the base's machine, divided by the mean step."""
+    if machine is None or not machine.differs or not side.mean_ns:
+        return 1.0
+    return means_on_one_machine_ns(side, machine)[0] / side.mean_ns
 
 
-def _machine(base: Side, new: Side) -> Machine | None:
+def _timed_or_mean_ns(pair: tuple[Side, Side], sides: list[_Runs]) -> tuple[float, float]:
+    """Return the mean step of each side: as timed without the profiler if both were."""
+    if _are_timed(sides):
+        return float(median(sides[0].timed_ns)), float(median(sides[1].timed_ns))
+    return pair[0].mean_ns, pair[1].mean_ns
+
+
+def _machine(base: Side, new: Side, sides: list[_Runs]) -> Machine | None:
     """Compare the speed of unchanged operators, if only the machine can have changed it.
 
-    Steps that were timed without the profiler do not depend on how fast the recording ran. Threads
-    that compete for the interpreter lock or for cores make all operators slower.
+    If only one side was timed without the profiler, or a time is given, it does not depend on how
+    fast the recording ran. Threads that compete for the interpreter lock or for cores make all
+    operators slower.
     """
     named = {row.remedy for side in (base, new) for row in side.verdict.remedies if row.named}
-    if base.is_timed or new.is_timed or named & _SLOW_ALL_OPERATORS:
+    is_partly_timed = (base.is_timed or new.is_timed) and not _are_timed(sides)
+    if is_partly_timed or named & _SLOW_ALL_OPERATORS:
         return None
     return machine_of(base, new)
+
+
+def _are_timed(sides: list[_Runs]) -> bool:
+    """Whether steps of both sides were timed without the profiler, often enough to compare them."""
+    return all(len(side.timed_ns) >= FEWEST for side in sides)
 
 
 def _are_single(sides: list[_Runs]) -> bool:
@@ -401,23 +426,37 @@ def _judged(sides: list[_Runs], work: Work, gate: float, evidence: _Evidence) ->
     base, new = sides
     if any(it.is_grave for side in sides for it in side.damage):
         return Judgement("inconclusive", None, (_DAMAGED,))
-    means = base.means_ns, new.means_ns
-    change = median(means[1]) / max(median(means[0]), 1.0) - 1
     lengths = [[_lengths_ns(run) for run in side.runs] for side in sides]
-    if lengths[0] == lengths[1] and not work.n_differences:
+    is_alike = lengths[0] == lengths[1] and base.timed_ns == new.timed_ns
+    if is_alike and not work.n_differences:
         return Judgement("neutral", (0.0, 0.0), ("The two sides do not differ in anything.",))
     if not evidence.is_one_program:
         return Judgement("inconclusive", None, (_UNRELATED,))
     if _are_single(sides):
-        found = judge_steps(lengths[0][0], lengths[1][0], gate, change=change)
-        machine = evidence.machine
-        if machine is not None and machine.differs:
-            found = _on_one_machine(found, (base, new), machine, gate)
-        known = evidence.device_change_ns / max(base.means_ns[0], 1.0)
-        is_estimated = any(side.range_source == "estimated" for side in sides)
-        changes = evidence.change_range
-        return judge_cost(found, changes, known=known, gate=gate, is_estimated=is_estimated)
+        return _of_single_runs(sides, work, gate, evidence)
+    means = base.means_ns, new.means_ns
+    change = median(means[1]) / max(median(means[0]), 1.0) - 1
     return judge_runs(means[0], means[1], gate, change=change)
+
+
+def _of_single_runs(sides: list[_Runs], work: Work, gate: float, evidence: _Evidence) -> Judgement:
+    """Judge one run of each side by its timed steps, or else by its recorded steps."""
+    base, new = sides
+    is_same = _is_same_work(work)
+    if _are_timed(sides):
+        found = judge_timings(base.timed_ns, new.timed_ns, gate, is_same_work=is_same)
+    else:
+        lengths = _lengths_ns(base.runs[0]), _lengths_ns(new.runs[0])
+        change = new.means_ns[0] / max(base.means_ns[0], 1.0) - 1
+        found = judge_steps(*lengths, gate, change=change, is_same_work=is_same)
+    machine = evidence.machine
+    if machine is not None and machine.differs:
+        on_one_machine = _on_one_machine(found, sides, machine, gate)
+        found = if_both(found, on_one_machine) if _are_timed(sides) else on_one_machine
+    known = evidence.device_change_ns / max(base.means_ns[0], 1.0)
+    is_estimated = any(side.range_source == "estimated" for side in sides)
+    changes = evidence.change_range
+    return judge_cost(found, changes, known=known, gate=gate, is_estimated=is_estimated)
 
 
 def _cost_changes(sides: list[_Runs], work: Work) -> tuple[float, float] | None:
@@ -427,6 +466,8 @@ def _cost_changes(sides: list[_Runs], work: Work) -> tuple[float, float] | None:
     estimated one. If they do the same work, only the host can differ, and the cost of one side may
     be another one.
     """
+    if _are_timed(sides):
+        return None
     if not (_are_single(sides) and any(side.range_ns for side in sides)):
         return None
     base, new = (side.range_ns or (side.means_ns[0],) * 2 for side in sides)
@@ -449,16 +490,19 @@ def _are_recorded_alike(sides: list[_Runs]) -> bool:
 
 
 def _on_one_machine(
-    found: Judgement, sides: tuple[_Runs, _Runs], machine: Machine, gate: float
+    found: Judgement, sides: list[_Runs], machine: Machine, gate: float
 ) -> Judgement:
     """Judge the change that remains if the new side's host is as fast as the base's."""
     [[old, *_]], [[new, *_]] = (side.runs for side in sides)
-    middle_ns, least_ns, most_ns = means_on_one_machine_ns(new, machine)
-    base_ns = max(old.mean_ns, 1.0)
+    base_ns, new_ns = _timed_or_mean_ns((old, new), sides)
+    means_ns = means_on_one_machine_ns(new, machine)
+    shares = [mean_ns / max(new.mean_ns, 1.0) for mean_ns in means_ns]
+    middle, least, most = (share * new_ns / max(base_ns, 1.0) for share in shares)
     interval = found.interval or (0.0, 0.0)
-    half = (interval[1] - interval[0]) / 2 * middle_ns / max(new.mean_ns, 1.0)
-    low, high = least_ns / base_ns - 1 - half, most_ns / base_ns - 1 + half
-    return judge_machine((low, high), middle_ns / base_ns - 1, gate, found, machine.ratio)
+    half = (interval[1] - interval[0]) / 2 * shares[0]
+    return judge_machine(
+        (least - 1 - half, most - 1 + half), middle - 1, gate, found, machine.ratio
+    )
 
 
 def _answer(
@@ -473,6 +517,8 @@ def _answer(
     base, new = (_facts(side, runs) for side, runs in zip(pair, sides, strict=True))
     if evidence.is_one_recording:
         base, new = (replace(side, range_ns=None, range_source=None) for side in (base, new))
+    elif _are_timed(sides):
+        base, new = (_timed(side, runs) for side, runs in zip((base, new), sides, strict=True))
     is_lost = any(it.is_grave for it in (*base.damage, *new.damage))
     change = new.mean_ns / base.mean_ns - 1 if base.mean_ns else None
     setups = setups_of(*(side.traces for side in sides))
@@ -537,6 +583,7 @@ def _facts(side: Side, runs: _Runs) -> DiffSide:
         recorded_mean_ns=median(runs.recorded_means_ns),
         range_ns=runs.range_ns if len(runs.runs) == 1 else None,
         range_source=runs.range_source if len(runs.runs) == 1 else None,
+        timed_ns=(),
         median_ns=median(side.lengths_ns),
         step_noise=math.expm1(robust_spread(logs)) if len(logs) > 1 else None,
         run_noise=math.expm1(robust_spread([math.log(max(mean, 1.0)) for mean in means]))
@@ -545,6 +592,27 @@ def _facts(side: Side, runs: _Runs) -> DiffSide:
         verdict=side.verdict,
         damage=runs.damage,
         peak_memory_bytes=peak_memory_bytes(side),
+    )
+
+
+def _timed(side: DiffSide, runs: _Runs) -> DiffSide:
+    """Return a side with the length of its steps as timed without the profiler."""
+    times_ns = runs.timed_ns
+    return replace(
+        side,
+        mean_ns=median(times_ns),
+        range_ns=(min(times_ns), max(times_ns)),
+        range_source="measured",
+        median_ns=median(times_ns),
+        step_noise=math.expm1(robust_spread([math.log(time_ns) for time_ns in times_ns])),
+        timed_ns=times_ns,
+    )
+
+
+def _is_same_work(work: Work) -> bool:
+    """Whether both sides do the same work equally often, regardless of its time."""
+    return all(
+        group.has_same_counts and group.relation in {"same", "moved"} for group in work.groups
     )
 
 

@@ -152,6 +152,8 @@ def _why_open(diff: Findings) -> str:
             return " (steps timed without the profiler differ by as much)"
         return " (the change depends on what recording cost)"
     sides = (diff.base, diff.new)
+    if any(side.timed_ns for side in sides):
+        return ""
     are_runs = any(side.n_runs > 1 for side in sides)
     fewest = min(side.n_runs if are_runs else side.n_steps for side in sides)
     if diff.verdict != "inconclusive" or fewest >= FEWEST:
@@ -347,6 +349,8 @@ def _explains(change: Change, diff: Findings) -> bool:
 def _numbers(side: DiffSide) -> str:
     if side.n_runs > 1:
         return count(side.n_runs, "run")
+    if side.timed_ns:
+        return count(len(side.timed_ns), "timing")
     return count(side.n_steps, side.unit)
 
 

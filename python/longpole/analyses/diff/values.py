@@ -54,18 +54,22 @@ class DiffSide(Data):
     """Number of steps of the run with the details."""
     steps: tuple[int, ...]
     mean_ns: float
-    """The mean step without the profiler's overhead if the trace shows it; else as recorded."""
+    """The mean step without the profiler's overhead if the trace shows it; else as recorded. The
+    median of `timed_ns` if there are any."""
     recorded_mean_ns: float
     """The mean step as recorded."""
     range_ns: tuple[float, float] | None
     """The least and the most that a mean step takes without the profiler, if that is not certain
-    and matters; None for several runs, which show how much estimates differ, and for steps of one
-    run."""
+    and matters, or of `timed_ns`; None for several runs, which show how much estimates differ, and
+    for steps of one run."""
     range_source: Literal["estimated", "measured"] | None
     """Whether that is estimated, or the range of steps that were timed without the profiler."""
+    timed_ns: tuple[int, ...]
+    """Mean steps that were timed without the profiler when the trace was recorded; empty unless
+    both sides have enough to be compared by them."""
     median_ns: float
     step_noise: float | None
-    """Robust spread of the steps of a run, as a fraction; None for one step."""
+    """Robust spread of the steps of a run, or of `timed_ns`, as a fraction; None for one step."""
     run_noise: float | None
     """Robust spread of the runs, as a fraction; None for one run."""
     verdict: Verdict
@@ -198,7 +202,7 @@ class Findings(Data):
     changes: tuple[Change, ...]
     """All work, most important change first."""
     path: tuple[PathChange, ...]
-    """Changes of a step's critical path by kind; they sum to the change of the step."""
+    """Changes of a step's critical path by kind; they sum to the change of the recorded steps."""
     counts: tuple[Counts, ...]
     predictions: tuple[Prediction, ...]
     """Predictions of the base's verdict for the remedies that the new side applied."""
