@@ -62,13 +62,48 @@ def test_where_ranks_are_missing_the_others_waited_at_least_for_each_other(folde
     ranks = read_traces(folder)
     errors_ns = ranks.clocks["bound_ns"].sum()
     program.run(["ranks", str(folder), "--json"])
-    rows = json.loads(capsys.readouterr().out)["data"]["ranks"]
-    least = {row["rank"]: row["wait_at_least_ns"] for row in rows}
+    data = json.loads(capsys.readouterr().out)["data"]
+    least = {row["rank"]: row["wait_at_least_ns"] for row in data["ranks"]}
     assert least == {0: 90_000 - errors_ns, 2: 0}
     assert 80_000 < least[0] < 90_000
+    assert data["calls"][0]["latest"] == 2
+    assert data["calls"][0]["wait_at_least_ns"] == least[0]
     program.run(["ranks", str(folder)])
     said = " ".join(capsys.readouterr().out.split())
-    assert "for rank 2; a missing rank may have come even later" in said
+    assert "for rank 2. A missing rank may have come even later" in said
+    assert "last of the traces waited at least" in said
+
+
+def test_where_only_least_waits_are_known_the_longest_call_is_first_with_its_step(tmp_path, capsys):
+    for number, lateness in enumerate((0, 40)):
+        builder = TraceBuilder().header(distributedInfo={"rank": number, "world_size": 3})
+        for step in range(3):
+            start = 200 * step + lateness * step
+            builder.step(step, (200 * step, 200 * step + 199))
+            work = (start + 5, 200 * step + 150)
+            builder.launch("ncclDevKernel_AllReduce", call=(start, start + 3), work=work)
+        builder.write(tmp_path / f"rank{number}.json")
+    program.run(["ranks", str(tmp_path)])
+    rows = [line.split()[:4] for line in capsys.readouterr().out.splitlines()]
+    first = rows.index(["call", "step", "operation", "last"])
+    assert [row[:2] for row in rows[first + 1 : first + 4]] == [["2", "2"], ["1", "1"], ["0", "0"]]
+
+
+def test_the_reason_why_calls_cannot_be_matched_is_given_once(tmp_path, capsys):
+    for number, ends in enumerate(((100, 3_000), (100, 6_000))):
+        builder = TraceBuilder().header(distributedInfo={"rank": number, "world_size": 2})
+        for start, end in zip((10, 2_000), ends, strict=True):
+            builder.launch(
+                "ncclDevKernel_AllReduce", call=(start, start + 3), work=(start + 5, end)
+            )
+        start = 8_000
+        if number:
+            builder.launch("ncclDevKernel_AllGather", call=(start, start + 3), work=(8_005, 9_000))
+        builder.write(tmp_path / f"rank{number}.json")
+    program.run(["ranks", str(tmp_path)])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "1 call of rank 0 cannot be matched 2 calls of rank 1 cannot be matched" in said
+    assert said.count("have no sequence number") == 1
 
 
 def test_operations_that_do_not_wait_for_all_ranks_have_no_least_wait(tmp_path):

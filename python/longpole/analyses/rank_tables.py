@@ -56,7 +56,8 @@ def call_words(call: dict[str, Any]) -> str:
     """Return a call as a phrase."""
     operation = f" ({call['operation']})" if call["operation"] else ""
     group = f" of group {short_name(call['group'])}" if call["group"] else ""
-    return escape(f"call {call_number(call)}{operation}{group}")
+    step = "" if call["step"] is None else f" in step {call['step']}"
+    return escape(f"call {call_number(call)}{operation}{group}{step}")
 
 
 def _what_to_do(call: dict[str, Any]) -> str:
@@ -86,6 +87,8 @@ CALLS: Final[dict[Column, Value]] = {
     Column("last", "number"): "last",
     Column("late by", "duration"): lambda row: None if row["last"] is None else row["late_ns"],
     Column("waiting", "share"): "wait_share",
+    Column("last of the traces", "number"): "latest",
+    Column("waited at least", "duration"): "wait_at_least_ns",
     Column("bytes", "count"): "bytes",
     Column("transfer", "duration"): "transfer_ns",
     Column("bus GB/s", "number"): "bus_gb_per_s",

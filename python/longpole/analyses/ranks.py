@@ -125,6 +125,11 @@ class CollectiveCall(Row):
     wait_share: float | None
     awaited: int | None
     """The rank that the others waited for."""
+    latest: int | None
+    """If `last` is unknown: the last of the ranks with a trace, if clock errors do not explain
+    that."""
+    wait_at_least_ns: int | None
+    """How long some rank waited for it at least."""
     transfer_ns: int | None
     algorithm_gb_per_s: float | None
     bus_gb_per_s: float | None
@@ -225,7 +230,7 @@ class Ranks(Data):
 
     def __data__(self) -> RanksData:
         found = self.set
-        calls = found.calls.with_columns(
+        calls = self._bounded_calls.with_columns(
             _text(found.calls, "operation"), _text(found.calls, "matched_by")
         )
         return RanksData(
@@ -312,9 +317,20 @@ class Ranks(Data):
             latest=pl.col("rank").last(), latest_bound_ns=pl.col("bound_ns").last()
         )
         least_ns = pl.col("wait_ns") - pl.col("bound_ns") - pl.col("latest_bound_ns")
-        told = members.join(calls.select("call", "group", "sequence", "operation"), on="call")
+        named = calls.select("call", "group", "sequence", "operation", "step")
+        told = members.join(named, on="call")
         told = told.join(latest, on="call").with_columns(least_ns=least_ns)
         return told.filter(pl.col("least_ns") > 0)
+
+    @property
+    def _bounded_calls(self) -> pl.DataFrame:
+        """Return the calls with the minimum wait in each, where only that is known."""
+        least = (
+            self._least_waits()
+            .group_by("call")
+            .agg(pl.col("latest").first(), wait_at_least_ns=pl.col("least_ns").max())
+        )
+        return self.set.calls.join(least, on="call", how="left", maintain_order="left")
 
     def blocks(self) -> list[Block]:
         """Show which rank the others wait for, then ranks, calls and the path."""
@@ -481,15 +497,18 @@ class Ranks(Data):
             return []
         of_rank = waits.group_by("rank").agg(pl.col("least_ns").sum())
         shown = of_rank.sort("least_ns", "rank", descending=[True, False]).head(_MOST_WAITS)
+        run_ns = self.set.duration_ns
         told = ", ".join(
-            f"rank {rank} at least {duration(least_ns)}" for rank, least_ns in shown.iter_rows()
+            f"rank {rank} at least {duration(least_ns)} ({share(least_ns / run_ns)} of the run)"
+            for rank, least_ns in shown.iter_rows()
         )
         top = waits.sort("least_ns", "call", "rank", descending=[True, False, False])
         call = top.row(0, named=True)
         least = f"waited at least {duration(call['least_ns'])} for rank {call['latest']}"
         longest = f"Longest in {call_words(call)}: rank {call['rank']} {least}"
         known = f"Waiting for ranks that are among the traces: {told}."
-        return [f"{known} {longest}; a missing rank may have come even later."]
+        cost = "so what these waits cost the run is unknown"
+        return [f"{known} {longest}. A missing rank may have come even later, {cost}."]
 
     def _recorded(self) -> str:
         """Report the rank that the others wait for, according to their own records."""
@@ -516,8 +535,8 @@ class Ranks(Data):
         """Return the calls with the longest waits, the longest first."""
         late = pl.col("late_ns") * pl.col("last").is_not_null()
         recorded = pl.col("wait_ns") * pl.col("awaited").is_not_null()
-        order = pl.max_horizontal(late, recorded)
-        return self.set.calls.sort(order, "call", descending=[True, False]).head(_MOST_CALLS)
+        order = pl.max_horizontal(late, recorded, pl.col("wait_at_least_ns").fill_null(0))
+        return self._bounded_calls.sort(order, "call", descending=[True, False]).head(_MOST_CALLS)
 
     def _calls(self, calls: pl.DataFrame) -> Table:
         n_calls = self.set.calls.height
@@ -525,6 +544,8 @@ class Ranks(Data):
         columns: dict[Column, Value] = {Column(f"call{of_all}", "number"): call_number}
         if self.set.calls["group"].n_unique() > 1:
             columns[Column("group", "name")] = "group"
+        if self.set.calls["step"].n_unique() > 1:
+            columns[Column("step", "number")] = "step"
         if calls["pair"].any():
             columns[Column("ranks")] = self._members_of
         columns |= CALLS

@@ -25,6 +25,10 @@ __all__ = [
 
 NOT_A_TRACE: Final = "not a trace"
 _MOST_SHOWN: Final = 8
+_WHY_UNMATCHED: Final = (
+    "calls that cannot be matched have no sequence number (recent versions of PyTorch record it); "
+    "their ends agree closely enough with no similar call of another rank, or with several"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,8 @@ def finding_notes(findings: Sequence[RankFinding]) -> list[Notes]:
     notes = [escape(finding.message) for finding in findings[:_MOST_SHOWN]]
     if len(findings) > len(notes):
         notes.append(f"and {count(len(findings) - len(notes), 'finding')} more: see --json")
+    if any(finding.kind == "unmatched call" for finding in findings):
+        notes.append(_WHY_UNMATCHED)
     return [Notes(notes)] if notes else []
 
 
