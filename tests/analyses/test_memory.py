@@ -306,6 +306,9 @@ def test_a_memory_file_given_as_a_trace_is_answered_or_named_with_its_command(
     bare = capsys.readouterr().out
     assert program.run(["table", path, "memory"]) == 0
     assert capsys.readouterr().out == bare
+    assert program.run(["table", path, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["data"]["rows"]
+    assert [row["table"] for row in rows] == ["memory", "memory_churn", "memory_curve"]
     assert program.run(["path", path]) == 3
     assert f"hint: `longpole table {path} memory` shows its peak" in capsys.readouterr().err
 
@@ -314,13 +317,15 @@ def test_the_peak_is_told_with_its_time_and_what_ran(tmp_path, capsys):
     builder = forward().builder.step(3, (0, 100))
     assert program.run(["table", str(builder.write(tmp_path / "trace.json")), "memory"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "cuda:0: at most 35 B allocated at once, 25.0 µs after the start" in told
+    assert "cuda:0: peak of 35 B allocated, 25.0 µs after the start" in told
     assert "in step 3, during aten::empty, in model.py(7): forward, event " in told
     assert "5 B of it dates from before the recording." in told
+    assert "call `torch.cuda.memory._record_memory_history()` before the model is built" in told
     assert program.run([str(written(tmp_path / "snapshot.json", snapshot()))]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "cuda:0: at most 3 MiB allocated at once" in told
+    assert "cuda:0: peak of 3 MiB allocated" in told
     assert "A snapshot records the sizes that were requested" in told
+    assert "_record_memory_history" not in told
 
 
 def test_the_functions_that_reach_the_peak_of_a_snapshot_are_its_stack(tmp_path, capsys):

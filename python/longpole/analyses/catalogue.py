@@ -206,8 +206,8 @@ def choices_of(name: str) -> frozenset[str]:
 
 
 def reads_memory_files(name: str) -> bool:
-    """Whether a question also accepts memory timelines and snapshots."""
-    return "recording" in inspect.signature(question(name)).parameters
+    """Whether a table can also be read from memory timelines and snapshots."""
+    return name not in PATH_TABLES and "recording" in inspect.signature(question(name)).parameters
 
 
 def arguments_of(name: str) -> Literal["ids", "default"]:

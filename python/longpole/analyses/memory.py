@@ -46,6 +46,11 @@ _QUANTITIES: Final[Mapping[str, str]] = {
     "blocks that the allocator used, which may be larger.",
 }
 """What the figures of a recording count, where it differs from a trace."""
+_MANY: Final = 0.1
+_RECORD_OWNERS: Final = (
+    "To see who owns the memory from before the recording, call "
+    "`torch.cuda.memory._record_memory_history()` before the model is built, and give a snapshot."
+)
 _OR: Final = ", or give a memory timeline or snapshot"
 
 
@@ -139,6 +144,7 @@ class Memory(Data):
         blocks: list[Block] = [
             *damaged,
             *(Sentence(self._peak(row)) for row in shown.iter_rows(named=True)),
+            *([Sentence(_RECORD_OWNERS)] if self._lacks_owners(at_peak) else []),
             *([Sentence(_QUANTITIES[self.source])] if self.source in _QUANTITIES else []),
             _devices(shown),
             _owners("allocated at the peak by", at_peak, "n_blocks", "n_bytes", self.top),
@@ -153,12 +159,17 @@ class Memory(Data):
 
     def _peak(self, row: dict[str, Any]) -> str:
         """Return the peak of a device, its time, and what ran then."""
-        size = f"{row['device']}: at most {memory_size(row['peak_bytes'])} allocated at once"
+        size = f"{row['device']}: peak of {memory_size(row['peak_bytes'])} allocated"
         told = [size, *self._when(row)]
         of_before = self.at_peak.filter(~pl.col("known"), device=row["device"])
         before = int(of_before["n_bytes"].sum())
         rest = f" {memory_size(before)} of it dates from before the recording." if before else ""
         return f"{', '.join(told)}.{rest}"
+
+    def _lacks_owners(self, at_peak: pl.DataFrame) -> bool:
+        """Whether much of a peak has no owner, and a snapshot could contain it."""
+        of_before = at_peak.filter(~pl.col("known") & pl.col("device").str.starts_with("cuda"))
+        return bool((of_before["share_of_peak"] > _MANY).any())
 
     def _when(self, row: dict[str, Any]) -> Iterator[str]:
         """Yield the time of the peak and what ran then, as far as they are known."""

@@ -194,10 +194,12 @@ def table(
 
 
 def _list(paths: Sequence[str], recording: Recording, options: Options) -> int:
-    """List the tables, for each trace those about its limit first."""
+    """List the tables of each file, of a trace those about its limit first."""
+    if not paths:
+        return options.emit(listed_tables(None))
+    if all(map(given_memory_file, paths)):
+        return options.emit_each(listed_tables(path, of_memory=True) for path in paths)
     traces = [path for path in paths if not given_memory_file(path)]
-    if not traces:
-        return options.emit(listed_tables(next(iter(paths), None)))
     return answer_each(traces, options, TABLE, listed_tables, recording=recording)
 
 

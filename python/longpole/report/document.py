@@ -190,13 +190,21 @@ def flat(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def table_of(frame: pl.DataFrame, needed: str | None = None) -> Table:
-    """Return a frame as a table for people; the column `needed` is shown at any width."""
+    """Return a frame as a table for people, without columns that are empty in all rows.
+
+    The column `needed` is shown at any width.
+    """
     types = {name: _type(name, dtype) for name, dtype in frame.schema.items()}
-    columns = [
-        Column(title := _title(name, types), each, needed in (name, title))
-        for name, each in types.items()
+    titles = {name: _title(name, types) for name in types}
+    shown = [
+        name
+        for place, name in enumerate(types)
+        if not place
+        or frame[name].null_count() < max(frame.height, 1)
+        or needed in (name, titles[name])
     ]
-    return Table(columns, flat(frame).rows())
+    columns = [Column(titles[name], types[name], needed in (name, titles[name])) for name in shown]
+    return Table(columns, flat(frame.select(shown)).rows())
 
 
 def _title(name: str, types: Mapping[str, Type]) -> str:

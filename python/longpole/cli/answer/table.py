@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.analyses.catalogue import TABLES, choices_of, question
+from longpole.analyses.catalogue import TABLES, choices_of, question, reads_memory_files
 from longpole.analyses.legends import legend
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import json_rows, name_of, records_of
@@ -121,13 +121,19 @@ def groups_by_gain(gains: Mapping[Side, float]) -> list[str]:
     return [first, *sorted(ranked, key=lambda name: -gain_of[name]), *rest]
 
 
-def listed_tables(path: str | None, trace: Trace | None = None) -> Answer:
-    """List the tables by the questions they answer, first those about what limits the trace."""
+def listed_tables(
+    path: str | None, trace: Trace | None = None, *, of_memory: bool = False
+) -> Answer:
+    """List the tables by the questions they answer, first those about what limits the trace.
+
+    Of a memory timeline or snapshot, list only the tables that can be read from it.
+    """
     verdict = None if trace is None or trace.window is None else trace.verdict()
     rows = [
         {"table": name, "sentence": sentence, "group": group}
         for group in groups_by_gain(verdict.gains if verdict else {})
         for name, sentence in TABLES[group].items()
+        if not of_memory or reads_memory_files(name)
     ]
     document = Document(
         schema=TABLE,
