@@ -93,3 +93,26 @@ def test_a_pipe_that_was_named_is_read(trace, script):
     said = shell_says(script, trace)
     assert said.returncode == longpole_says("check", trace).returncode, said.stderr
     assert "error" not in said.stderr
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'cat "$1" | "$0" -m longpole summary /dev/stdin',
+        'cat "$1" | "$0" -m longpole table /dev/stdin kernels',
+        '"$0" -m longpole table <(cat "$1") kernels',
+        'mkfifo "$1.pipe"; cat "$1" > "$1.pipe" & "$0" -m longpole "$1.pipe"',
+    ],
+)
+def test_no_command_looks_into_a_pipe_before_it_reads_it(trace, script):
+    said = shell_says(script, trace)
+    assert ": step 1\n" in said.stdout or "gemm" in said.stdout, said.stderr
+    assert said.returncode in {0, 4}
+
+
+def test_what_cannot_be_read_from_a_pipe_says_so(trace):
+    said = shell_says('"$0" -m longpole ranks <(cat "$1")', trace)
+    assert "is a pipe; ranks are read more than once, so give files" in said.stderr
+    trace.write_text('{"segments": [], "device_traces": []}')
+    said = shell_says('cat "$1" | "$0" -m longpole /dev/stdin', trace)
+    assert "a memory timeline or snapshot must be a file, not a pipe" in said.stderr

@@ -16,7 +16,7 @@ from longpole.errors import TraceError
 from longpole.frames import argument
 from longpole.json_elements import JsonLimitError, json_elements
 from longpole.kept import kept
-from longpole.opening import first_bytes
+from longpole.opening import first_bytes, is_pipe
 from longpole.sweeps import around, is_own_frame, own_frames, running_at
 
 if TYPE_CHECKING:
@@ -112,11 +112,14 @@ def read_memory(path: str | os.PathLike[str]) -> Allocations:
     Raises
     ------
     TraceError
-        The file is a pickle, or neither of the two, or holds more than `MAX_CHANGES`.
+        The file is a pickle, a pipe, or neither of the two, or holds more than `MAX_CHANGES`.
     OSError
         The file cannot be read.
     """
     path = Path(path)
+    if is_pipe(path):
+        message = "a memory timeline or snapshot must be a file, not a pipe"
+        raise _error(path, "not_a_memory_file", message, "write it to a file first")
     if first_bytes(path, _HEAD).startswith(_PICKLE):
         message = "the file is a pickle, which can run code when it is opened; it is not read"
         raise _error(path, "pickle", message, _SNAPSHOT_HINT)

@@ -23,6 +23,7 @@ __all__ = [
     "content",
     "entries",
     "first_bytes",
+    "is_pipe",
     "matching",
     "names_in",
     "open_file",
@@ -114,7 +115,12 @@ def entries(folder: _Path) -> Iterator[Path]:
 
 
 def first_bytes(path: str | os.PathLike[str], number: int) -> bytes:
-    """Return the first bytes of a file, decompressed if possible."""
+    """Return the first bytes of a file, decompressed if possible.
+
+    Empty for a pipe: what is read from it is gone.
+    """
+    if is_pipe(path):
+        return b""
     with open_file(path) as file:
         head = file.read(number)
         if not head.startswith(MAGIC):
@@ -125,6 +131,11 @@ def first_bytes(path: str | os.PathLike[str], number: int) -> bytes:
                 return unpacked.read(number)
         except (OSError, EOFError, zlib.error):
             return head
+
+
+def is_pipe(path: _Path) -> bool:
+    """Whether a path is a pipe, such as `/dev/stdin` of a pipeline, or `-`."""
+    return os.fspath(path) == "-" or Path(path).is_fifo()
 
 
 def content(path: str | os.PathLike[str]) -> bytes:

@@ -200,7 +200,7 @@ def test_waits_are_a_table(trace, capsys):
         ("whatif", "--remove-wait", "kernel"),
         ("path", "--between", "5", "1"),
         ("path", "--between", "0", "99999999999999999999"),
-        ("path", "--between", "0", "+10ms"),
+        ("path", "--between", "5", "10ms"),
         ("path", "--between", "+5", "+10"),
         ("path", "--step", "99999999999999999999"),
         ("path", "--instance", "1"),
@@ -223,7 +223,9 @@ def test_what_makes_no_sense_is_a_usage_error(arguments, trace, capsys):
         (("--between", "5", "1"), "the end is before the start"),
         (("--between", "+5ms", "+1ms"), "the end is before the start"),
         (("--between", "5", "+1ms"), "both from its start"),
-        (("--between", "+5", "+9"), "'+5' is not an offset; use for example +10ms"),
+        (("--between", "+5", "+9"), "'+5' has no unit; use for example +5ms"),
+        (("--between", "0", "1.5"), "'1.5' has no unit; use for example 1.5ms"),
+        (("--between", "0", "soon"), "'soon' is not a time; use for example 10ms"),
         (("--instance", "1"), "--instance needs --annotation"),
         (("--whole", "--end", "cpu"), "--end applies to a step or an annotation"),
     ],
@@ -239,13 +241,15 @@ def test_a_time_span_may_count_from_the_start_of_the_trace(command, tmp_path, ca
     work = [launch(at_us, at_us + 2, 1), kernel("gemm", at_us + 5, at_us + 90, 1)]
     trace = written(tmp_path, [operator("first", at_us, at_us + 100), *work])
     name, *table = command.split()
-    spans = [("1000010000", "1000050000"), ("+10us", "+0.05ms")]
+    spans = [("1000010000", "1000050000"), ("+10us", "+0.05ms"), ("10us", "0.05ms")]
     documents = [
         json.loads(answer(capsys, name, trace, *table, "--between", *span, "--json")[1])
         for span in spans
     ]
-    assert documents[0] == documents[1]
+    assert documents[0] == documents[1] == documents[2]
     assert documents[0]["scope"]["window_ns"] == [1_000_010_000, 1_000_050_000]
+    whole = answer(capsys, name, trace, *table, "--between", "0", "50us", "--json")[1]
+    assert json.loads(whole)["scope"]["window_ns"] == [1_000_000_000, 1_000_050_000]
 
 
 def test_a_path_that_is_mostly_unexplained_is_inconclusive(tmp_path, capsys):

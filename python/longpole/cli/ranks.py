@@ -19,6 +19,7 @@ from longpole.cli.ask.ranks import answer_ranks, reading_options, sources_argume
 from longpole.cli.ask.windows import DURATION, step_option
 from longpole.data import plain
 from longpole.errors import LongpoleError
+from longpole.opening import is_pipe
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import DATA_FORMATS, Abstention, Document
 from longpole.report.overview import Interval, Intervals, Stack
@@ -169,7 +170,7 @@ def together(
     For two other traces, yield the command that compares them. `ranks` has the rank of each trace
     that could be read.
     """
-    if len(ranks) < len(paths) or "-" in paths:
+    if len(ranks) < len(paths) or any(map(is_pipe, paths)):
         return
     quoted = " ".join(map(shlex.quote, paths))
     if None not in ranks and len(set(ranks)) == len(paths):

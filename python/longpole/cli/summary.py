@@ -111,7 +111,7 @@ def summary(
     Examples:
       longpole summary trace.json.gz
       longpole summary rank*.json.gz --step 3 --format csv
-      longpole summary trace.json.gz --between +10ms +20ms
+      longpole summary trace.json.gz --between 0 20ms
       curl -s https://example.org/trace.json.gz | longpole summary -
     """
     from longpole.remedies.facts import ARGUMENTS

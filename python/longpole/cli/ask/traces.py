@@ -14,6 +14,7 @@ from longpole.cli.answer.problems import usage_errors
 from longpole.cli.answer.windows import abstained
 from longpole.cli.ask.windows import NO_WORK, Asked
 from longpole.errors import TraceError
+from longpole.opening import is_pipe
 from longpole.profiles import other_timeline
 from longpole.wording import escape
 
@@ -96,11 +97,11 @@ def answer_each(
 
 
 def given_memory_file(path: str) -> bool:
-    """Whether an input is a memory timeline or snapshot; False if it cannot be read."""
+    """Whether an input is a memory timeline or snapshot; False if it is a pipe or unreadable."""
     from longpole.allocations import is_memory_file
 
     try:
-        return path != "-" and is_memory_file(path)
+        return is_memory_file(path)
     except OSError:
         return False
 
@@ -165,6 +166,8 @@ def _read(
     except TraceError as error:
         if error.code in _NOT_TRACES and given_memory_file(path):
             raise _memory_file(path) from error
+        if error.code in _NOT_TRACES and is_pipe(path):
+            error.hint = f"{error.hint}; a memory timeline or snapshot must be a file, not a pipe"
         raise
     if trace.path is not None and Path(path).is_dir():
         _note_choice(trace.path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,6 +41,8 @@ __all__ = [
 
 _LAST_NS: Final = 2**63 - 1
 _ABSOLUTE: Final = click.IntRange(-_LAST_NS, _LAST_NS)
+_INTEGER: Final = re.compile(r"-?\d+")
+_NUMBER: Final = re.compile(r"\+\d+|\+?\d*\.\d+")
 NO_WORK: Final = "the trace has no work on a main thread or a device"
 
 
@@ -60,18 +63,21 @@ class _SinceStart(int):
 
 
 class _Time(click.ParamType[int]):
-    """A time of the trace: ns on its clock, or `+` and a time with a unit from its start."""
+    """A time of the trace: ns on its clock, or a time with a unit (or `+0`) from its start."""
 
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         text = str(value)
-        if not text.startswith("+"):
-            return int(_ABSOLUTE.convert(value, param, ctx))
-        since_ns = nanoseconds(text.removeprefix("+"))
-        if since_ns is None:
-            self.fail(f"{text!r} is not an offset; use for example +10ms", param, ctx)
-        return _SinceStart(since_ns)
+        since_ns = 0 if text == "+0" else nanoseconds(text.removeprefix("+"))
+        if since_ns is not None:
+            return _SinceStart(since_ns)
+        if _NUMBER.fullmatch(text):
+            self.fail(f"{text!r} has no unit; use for example {text}ms", param, ctx)
+        if not _INTEGER.fullmatch(text):
+            told = f"{text!r} is not a time; use for example 10ms, or ns on the clock of the trace"
+            self.fail(told, param, ctx)
+        return int(_ABSOLUTE.convert(value, param, ctx))
 
 
 data_load_option: Final = click.option(
@@ -112,6 +118,9 @@ class Asked:
 
     def __post_init__(self) -> None:
         """Raise for options without effect."""
+        if self.between is not None and _SinceStart in map(type, self.between):
+            start, end = (_SinceStart() if time_ns == 0 else time_ns for time_ns in self.between)
+            object.__setattr__(self, "between", (start, end))
         names = ("--step", "--whole", "--annotation", "--between")
         values = (self.step is not None, self.whole, self.annotation, self.between)
         given = [name for name, value in zip(names, values, strict=True) if value]
@@ -122,7 +131,10 @@ class Asked:
         elif self.end is not None and (self.whole or self.between):
             message = "--end applies to a step or an annotation, not to --whole or --between"
         elif self.between is not None and len(set(map(type, self.between))) > 1:
-            message = "--between: give both times on the clock of the trace, or both from its start"
+            message = (
+                "--between: give both times in ns on the clock of the trace, or both from its "
+                "start with a unit, such as 0 10ms"
+            )
         elif self.between is not None and self.between[1] < self.between[0]:
             message = "--between: the end is before the start"
         else:
@@ -250,8 +262,8 @@ _OPTIONS: Final[dict[str, Callable[[Any], Any]]] = {
         "--between",
         type=(_Time(), _Time()),
         metavar="START END",
-        help="Time span to analyse: in ns on the clock of the trace, as in the column `start_ns`,"
-        " or from the start of the trace, such as +10ms +20ms.",
+        help="Time span to analyse: from the start of the trace, such as 0 20ms, or in ns on the"
+        " clock of the trace, as in the column `start_ns`.",
     ),
     "end": click.option(
         "--end",
