@@ -52,7 +52,7 @@ def test_a_gap_keeps_its_cause_where_the_window_cuts_it(trace):
 
 def test_after_the_last_activity_nothing_follows(trace):
     last = longpole.gaps(trace, Window("time_range", None, 260_000, 300_000, "given"))
-    assert last.select("cause", "host_name", "next_name", "event").rows() == [
+    assert last.select("cause", "host_name", "next_name", "next_event").rows() == [
         ("after_last", None, None, None)
     ]
 

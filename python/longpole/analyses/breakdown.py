@@ -31,8 +31,6 @@ class BreakdownRow(Row):
     device: int | None
     stream: int | None
     """Null for the device as a whole."""
-    count: int
-    window_ns: int
     busy_ns: int
     compute_ns: int
     communication_ns: int
@@ -40,11 +38,13 @@ class BreakdownRow(Row):
     copy_ns: int
     """Time in which copies but no kernels ran (exposed)."""
     idle_ns: int
-    compute_share: float | None
+    idle_share: float | None
     """Null, like all shares, for a window of length 0."""
+    compute_share: float | None
     communication_share: float | None
     copy_share: float | None
-    idle_share: float | None
+    count: int
+    window_ns: int
 
 
 @table(BreakdownRow)

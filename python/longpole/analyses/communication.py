@@ -26,28 +26,28 @@ class CommunicationRow(Row):
 
     event: int
     name: str
-    device: int | None
-    stream: int | None
     operation: str | None
-    named_by: str | None
-    """How the operation was identified."""
-    group: str | None
-    group_size: int | None
-    bytes: int | None
-    """Size of the larger of the two buffers."""
-    data_type: str | None
-    start_ns: int
     duration_ns: int
     """Whole duration, including parts outside the window and waits for other ranks."""
-    hidden_ns: int
-    """Part in which a compute kernel ran on the device."""
     exposed_ns: int
     """Part in which no compute kernel ran."""
+    hidden_ns: int
+    """Part in which a compute kernel ran on the device."""
+    bytes: int | None
+    """Size of the larger of the two buffers."""
+    bus_gb_per_s: float | None
+    """Link bandwidth, by the formulas of nccl-tests."""
     algorithm_gb_per_s: float | None
     """Bytes divided by duration, in 10^9 bytes per second; null if bytes, operation or group size
     are unknown."""
-    bus_gb_per_s: float | None
-    """Link bandwidth, by the formulas of nccl-tests."""
+    group: str | None
+    group_size: int | None
+    device: int | None
+    stream: int | None
+    data_type: str | None
+    named_by: str | None
+    """How the operation was identified."""
+    start_ns: int
     operator_name: str | None
     """Innermost operator around the call."""
     python: str | None

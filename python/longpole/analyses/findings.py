@@ -135,9 +135,9 @@ KINDS: Final = {
     ),
     "launches_without_work": Kind(
         "warning",
-        "launches whose kernel is not in the trace",
-        "the device may be busier than the trace shows, unless the kernels are among those without "
-        "a launch",
+        "launches of kernels and CUDA graphs whose activities are not in the trace",
+        "the device may be busier than the trace shows, unless they are among the activities "
+        "without a launch",
         "stop the profiler after the device has finished ({synchronize})",
     ),
     "ambiguous_correlations": Kind(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["GapRow", "gaps"]
 
 
+_EVENTS: Final = ("next_event", "previous_event", "call")
+
+
 class GapRow(Row):
     """A span of time in which nothing ran on a device. Unknown values are null."""
 
@@ -31,14 +34,14 @@ class GapRow(Row):
     duration_ns: int
     cause: str
     """As in `idle_time`; a late launch followed by a longer wait is one gap here."""
-    event: int | None
-    """The activity that ended the gap; null if none did."""
     host_name: str | None
     """What the launching thread did most of `host_ns`, as in `host_while_idle`."""
+    next_event: int | None
+    """The activity that ended the gap; null if none did."""
     next_name: str | None
-    """Its name."""
     previous_name: str | None
     """The activity before the gap."""
+    previous_event: int | None
     host_ns: int | None
     """Part before the launch call of the next activity returned."""
     window_share: float
@@ -74,7 +77,7 @@ def gaps(
     >>> gaps(trace).select("duration_ns", "cause", "host_ns", "host_name", "next_name").row(0)
     (30000, 'waiting_for_launch', 25000, 'aten::add', 'add')
     """
-    schema = frame_schema(GapRow) | {"event": pl.UInt32, "call": pl.UInt32}
+    schema = frame_schema(GapRow) | dict.fromkeys(_EVENTS, pl.UInt32)
     window = window_of(trace, window)
     if window is None:
         return typed(pl.DataFrame(schema=schema))
@@ -93,7 +96,7 @@ def gaps(
 
 _WHOLE_NS = pl.col("next_start_ns") - pl.col("previous_end_ns")
 _CAUSE = (
-    pl.when(pl.col("event").is_null())
+    pl.when(pl.col("next_event").is_null())
     .then(pl.lit("after_last"))
     .when(pl.col("call").is_null())
     .then(pl.lit("unlinked"))
@@ -112,15 +115,21 @@ def _with_neighbours(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
     works = works.with_columns(end_ns=pl.col("start_ns") + pl.col("duration_ns"))
     name = pl.col("name").cast(pl.String)
     ends = works.sort("end_ns", "event").select(
-        "device", previous_name=name, previous_end_ns="end_ns", at_ns="end_ns"
+        "device",
+        previous_event="event",
+        previous_name=name,
+        previous_end_ns="end_ns",
+        at_ns="end_ns",
     )
-    following = works.select("event", "call_start_ns", next_name=name, next_start_ns="start_ns")
+    following = works.select(
+        "call_start_ns", next_event="event", next_name=name, next_start_ns="start_ns"
+    )
     return (
-        found.rename({"next": "event"})
+        found.rename({"next": "next_event"})
         .with_columns(at_ns="start_ns")
         .sort("at_ns")
         .join_asof(ends, on="at_ns", by="device", check_sortedness=False)
-        .join(following, on="event", how="left")
+        .join(following, on="next_event", how="left")
         .with_columns(pl.col("previous_end_ns").fill_null(pl.col("start_ns")))
     )
 

@@ -52,6 +52,7 @@ class LaunchSummaryRow(LaunchFigures):
     call_name: str
     n_calls: int
     """Number of calls. A graph launch launches many activities."""
+    call_total_ns: int
     count: int
     """Number of activities."""
     n_short: int
@@ -103,12 +104,13 @@ def launch_summary(
             "delay_ns",
             pl.col("activity_ns").explode(),
             n_calls=pl.len().cast(pl.Int64),
+            call_total_ns=pl.col("call_ns").sum(),
             count=pl.col("activity_ns").list.len().sum().cast(pl.Int64),
             n_short=pl.col("is_short").sum().cast(pl.Int64),
             n_slow_calls=pl.col("is_slow_call").sum().cast(pl.Int64),
             n_delayed=pl.col("is_delayed").sum().cast(pl.Int64),
         )
-        .sort(-pl.col("call_ns").list.sum(), "call_name")
+        .sort(-pl.col("call_total_ns"), "call_name")
     )
     figures = [described(name, grouped[name], prefix) for name, prefix in _DESCRIBED.items()]
     return pl.concat([grouped.drop(*_DESCRIBED), *figures], how="horizontal")

@@ -29,6 +29,11 @@ _QUEUES: Final = (
 _NO_ANNOTATION: Final = (
     "Rows without an annotation were launched outside all annotations; those of steps do not count."
 )
+_STEPS: Final = (
+    "period: from the end of the previous step to the end of this one, GPU activities included;"
+    " duration: of the annotation."
+)
+_AS_RECORDED: Final = "Times are as recorded, with what the profiler added."
 _REPETITIONS: Final = (
     "Nothing marks steps: these are repetitions of GPU activities; to see one, --between START END."
 )
@@ -42,6 +47,10 @@ def _is_negative(column: str) -> Callable[[pl.DataFrame], bool]:
     return lambda rows: bool((rows[column] < 0).any())
 
 
+def _has_counts(rows: pl.DataFrame) -> bool:
+    return any(bool(rows[name].max()) for name in ("n_short", "n_slow_calls", "n_delayed"))
+
+
 def _always(_: pl.DataFrame) -> bool:
     return True
 
@@ -50,8 +59,10 @@ _LEGENDS: Final[Mapping[str, tuple[tuple[Callable[[pl.DataFrame], bool], str], .
     "annotated_kernels": ((_lacks("annotation"), _NO_ANNOTATION),),
     "breakdown": ((_lacks("stream"), _WHOLE_DEVICE),),
     "copy_summary": ((_always, _BANDWIDTHS),),
+    "activities": ((_always, _AS_RECORDED),),
+    "events": ((_always, _AS_RECORDED),),
     "idle_time": ((_lacks("stream"), _WHOLE_DEVICE),),
-    "launch_summary": ((_is_negative("delay_median_ns"), _INSIDE_CALL), (_always, _LAUNCHES)),
+    "launch_summary": ((_is_negative("delay_median_ns"), _INSIDE_CALL), (_has_counts, _LAUNCHES)),
     "launch_times": ((_is_negative("delay_ns"), _INSIDE_CALL),),
     "operator_kernels": (
         (
@@ -60,7 +71,10 @@ _LEGENDS: Final[Mapping[str, tuple[tuple[Callable[[pl.DataFrame], bool], str], .
         ),
     ),
     "queue_summary": ((_always, _QUEUES),),
-    "steps": ((lambda rows: rows["step"].null_count() == rows.height, _REPETITIONS),),
+    "steps": (
+        (lambda rows: rows["step"].null_count() < rows.height, _STEPS),
+        (lambda rows: rows["step"].null_count() == rows.height, _REPETITIONS),
+    ),
 }
 """When a sentence stands below a table, and the sentence."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.critical_path.explain import MEANINGS
+from longpole.critical_path.explain import name_outside_operators
 from longpole.data import Row
 from longpole.kernel_names import kernel_label
 from longpole.report.blocks import Column, Table
@@ -129,9 +129,8 @@ def _segments(path: CriticalPath, trace: Trace) -> Iterator[_Segment]:
 
 def _name_of(kind: str, name: str | None) -> str:
     """Return the name of a segment outside operators."""
-    if name is None or name.startswith(_STEP):
-        return MEANINGS.get(kind, kind)
-    return kernel_label(name) or name
+    told = name_outside_operators(kind, name)
+    return kernel_label(told) or told
 
 
 class _Around:

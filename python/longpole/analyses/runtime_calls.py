@@ -53,7 +53,10 @@ def blocking_calls(trace: Trace, window: Window | None = None) -> tuple[Blocking
 
 
 def launches_without_work(trace: Trace) -> pl.DataFrame:
-    """List the launches whose GPU activity is not in the trace."""
+    """List the launches of kernels and CUDA graphs whose GPU activity is not in the trace.
+
+    Calls that copy or set memory are not listed: many have no GPU activity.
+    """
     import polars as pl
 
     lost = pl.Series(trace.core.launches_without_work(), dtype=pl.UInt32)

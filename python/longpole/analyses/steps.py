@@ -43,7 +43,8 @@ def steps(
     Returns
     -------
     DataFrame
-        The columns of `Trace.steps`.
+        The columns of `Trace.steps`, and `period_ns`: the length of the window of a step, from the
+        end of the previous one.
 
     Examples
     --------
@@ -53,7 +54,10 @@ def steps(
     """
     found = trace.steps if step_name is None else frame_of(trace.core.steps(step_name))
     found = matching(_repetitions(trace, found) if found.is_empty() else found, where)
-    return found if window is None else window.clip(found).drop("inside_ns")
+    found = found if window is None else window.clip(found).drop("inside_ns")
+    period = pl.col("window_end_ns") - pl.col("window_start_ns")
+    first = ("step", "name", "period_ns", "duration_ns", "complete", "event")
+    return found.with_columns(period_ns=period).select(*first, pl.exclude(first))
 
 
 def _repetitions(trace: Trace, empty: pl.DataFrame) -> pl.DataFrame:

@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from longpole.damage import Damage
     from longpole.report.blocks import Block
 
-__all__ = ["MEANINGS", "kinds_chart", "path_blocks"]
+__all__ = ["MEANINGS", "kinds_chart", "name_outside_operators", "path_blocks"]
 
 _SMALLEST_SHARE: Final = 0.01
 _DOUBT: Final = "which may have another cause or follows an unexplained gap"
 _RECORD_LAUNCHES: Final = (
     "Record three or more launches of the graph, which show what its nodes wait for."
 )
+_STEP: Final = "ProfilerStep#"
 _ALWAYS_TOLD: Final = frozenset({"unexplained", "graph_gap"})
 _NAMES: Final[dict[Column, Value]] = {
     Column("share", "share"): "share",
@@ -37,6 +38,7 @@ _NAMES: Final[dict[Column, Value]] = {
     Column("count", "count"): "count",
     Column("kind"): "kind",
 }
+_SUMS: Final = ("duration_ns", "count", "share")
 _EVENT: Final = Column("event", "event")
 
 MEANINGS: Final = {
@@ -95,11 +97,39 @@ class PathSummary(Protocol):
 def path_blocks(path: PathSummary, top: int) -> list[Block]:
     """Show a path: its kinds as a chart, the `top` names that take most time, and warnings."""
     blocks: list[Block] = [Sentence(f"Total {duration(path.length_ns)}:"), kinds_chart(path)]
-    names = path.name_totals[:top]
+    names = _together(path.name_totals)[:top]
     if names:
         blocks.append(_names(path, names))
     notes = _notes(path)
     return [*blocks, Notes(notes)] if notes else blocks
+
+
+def name_outside_operators(kind: str, name: str | None) -> str:
+    """Return the name of a segment outside operators: a step around it says nothing.
+
+    Examples
+    --------
+    >>> name_outside_operators("host_gap", "ProfilerStep#4")
+    'host time outside operators'
+    >>> name_outside_operators("host_gap", "Optimizer.step#SGD.step")
+    'Optimizer.step#SGD.step'
+    """
+    return MEANINGS.get(kind, kind) if name is None or name.startswith(_STEP) else name
+
+
+def _together(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Add up the rows of segments outside operators that have the same name, longest first."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        name = name_outside_operators(row["kind"], row["name"])
+        same = found.setdefault(
+            (row["kind"], name), {**row, "name": name} | dict.fromkeys(_SUMS, 0)
+        )
+        for each in _SUMS:
+            same[each] += row[each]
+        if same["longest_event"] is None:
+            same["longest_event"] = row["longest_event"]
+    return sorted(found.values(), key=lambda row: -row["duration_ns"])
 
 
 def _names(path: PathSummary, rows: Sequence[Mapping[str, Any]]) -> Table:

@@ -189,8 +189,8 @@ def flat(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(lists.list.join(" -> "))
 
 
-def table_of(frame: pl.DataFrame, needed: str | None = None) -> Table:
-    """Return a frame as a table for people, without columns that are empty in all rows.
+def table_of(frame: pl.DataFrame, needed: str | None = None, *, most: int | None = None) -> Table:
+    """Return the first rows of a frame as a table for people, without its empty columns.
 
     The column `needed` is shown at any width.
     """
@@ -204,7 +204,8 @@ def table_of(frame: pl.DataFrame, needed: str | None = None) -> Table:
         or needed in (name, titles[name])
     ]
     columns = [Column(titles[name], types[name], needed in (name, titles[name])) for name in shown]
-    return Table(columns, flat(frame.select(shown)).rows())
+    rows = frame.select(shown) if most is None else frame.select(shown).head(most)
+    return Table(columns, flat(rows).rows())
 
 
 def _title(name: str, types: Mapping[str, Type]) -> str:

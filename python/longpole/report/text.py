@@ -86,6 +86,8 @@ _LEFT_OUT_FIRST: Final = (
     "end_ns",
     "time_ns",
     "linked_by",
+    "named_by",
+    "data_type",
     "n_without_size",
     "n_changes",
     "window",

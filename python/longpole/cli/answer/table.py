@@ -330,7 +330,7 @@ def _blocks(rows: pl.DataFrame, shown: Shown, why: Callable[[], str]) -> list[Bl
         return [Sentence("No row matches the condition." if shown.where else why())]
     most = shown.top or _SHOWN_ROWS
     notes = map(Sentence, legend(shown.table, rows.head(most)))
-    blocks: list[Block] = [table_of(rows.head(most), shown.sort), *notes]
+    blocks: list[Block] = [table_of(rows, shown.sort, most=most), *notes]
     if rows.height <= most:
         return blocks
     of_all = f"The first {most} of {count(rows.height, 'row')}"
