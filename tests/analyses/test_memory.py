@@ -328,6 +328,21 @@ def test_the_peak_is_told_with_its_time_and_what_ran(tmp_path, capsys):
     assert "_record_memory_history" not in told
 
 
+def test_the_largest_memory_at_chosen_changes_is_not_called_the_peak(tmp_path, capsys):
+    timeline = [[5, 2, 3 * MIB, 4], [6, 4, -3 * MIB, 4], [9, 2, MIB, 3]]
+    path = str(written(tmp_path / "timeline.raw.json", timeline))
+    assert program.run(["table", path, "memory", "--where", "category = 'temporary'"]) == 0
+    assert "device: at the matching changes, at most 1 MiB allocated" in capsys.readouterr().out
+    assert program.run(["table", path, "memory"]) == 0
+    assert "device: peak of 3 MiB allocated" in capsys.readouterr().out
+
+
+def test_a_change_of_memory_has_its_time_from_the_start(tmp_path):
+    timeline = [[-1, 1, MIB, 0], [5, 2, MIB, 4], [9, 4, -MIB, 4]]
+    read = longpole.read_memory(written(tmp_path / "timeline.raw.json", timeline))
+    assert longpole.memory_curve(read)["offset_ns"].to_list() == [None, 0, 4]
+
+
 def test_the_functions_that_reach_the_peak_of_a_snapshot_are_its_stack(tmp_path, capsys):
     document = snapshot()
     frames = [

@@ -30,8 +30,8 @@ _NO_ANNOTATION: Final = (
     "Rows without an annotation were launched outside all annotations; those of steps do not count."
 )
 _STEPS: Final = (
-    "period: from the end of the previous step to the end of this one, GPU activities included;"
-    " duration: of the annotation."
+    "period: from the end of the previous step, if there is one, to the end of this one, with its"
+    " GPU activities; duration: of the annotation."
 )
 _AS_RECORDED: Final = "Times are as recorded, with what the profiler added."
 _REPETITIONS: Final = (

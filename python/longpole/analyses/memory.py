@@ -11,7 +11,7 @@ import polars as pl
 from longpole.allocations import Allocations
 from longpole.analyses.catalogue import table
 from longpole.analyses.memory_churn import ChurnRow, memory_churn
-from longpole.analyses.memory_curve import allocations_of, memory_curve
+from longpole.analyses.memory_curve import allocations_of, memory_curve, start_of
 from longpole.damage import record_hint
 from longpole.data import HIDDEN, Data, Row
 from longpole.report.blocks import (
@@ -121,6 +121,8 @@ class Memory(Data):
     start_ns: int | None = field(default=None, metadata=HIDDEN)
     """Start of the recording."""
     peak_stacks: Mapping[str, Sequence[str]] = field(default_factory=dict, metadata=HIDDEN)
+    is_filtered: bool = field(default=False, metadata=HIDDEN)
+    """Whether only some changes count."""
     hint: str = field(default=f"{_NOTHING}.", metadata=HIDDEN)
     """Why there may be no data."""
     n_damaged: int = 0
@@ -159,12 +161,12 @@ class Memory(Data):
 
     def _peak(self, row: dict[str, Any]) -> str:
         """Return the peak of a device, its time, and what ran then."""
-        size = f"{row['device']}: peak of {memory_size(row['peak_bytes'])} allocated"
-        told = [size, *self._when(row)]
+        told = [f"{memory_size(row['peak_bytes'])} allocated", *self._when(row)]
+        peak = "at the matching changes, at most" if self.is_filtered else "peak of"
         of_before = self.at_peak.filter(~pl.col("known"), device=row["device"])
         before = int(of_before["n_bytes"].sum())
         rest = f" {memory_size(before)} of it dates from before the recording." if before else ""
-        return f"{', '.join(told)}.{rest}"
+        return f"{row['device']}: {peak} {', '.join(told)}.{rest}"
 
     def _lacks_owners(self, at_peak: pl.DataFrame) -> bool:
         """Whether much of a peak has no owner, and a snapshot could contain it."""
@@ -235,18 +237,23 @@ def memory(
     at_peak = pl.concat(owners) if owners else pl.DataFrame()
     churn = memory_churn(log, window, where=where)
     devices = _with_step(devices.drop("peak_row"), recording)
-    found = Memory(devices, at_peak, churn, _free(log.blocks), top, log.source)
+    found = Memory(
+        devices,
+        at_peak,
+        churn,
+        _free(log.blocks),
+        top,
+        log.source,
+        start_of(recording),
+        is_filtered=where is not None,
+    )
     if isinstance(recording, Allocations):
-        times_ns = recording.events["time_ns"].drop_nulls().to_list()
         return replace(
             found,
-            start_ns=min(times_ns, default=None),
             peak_stacks=recording.peak_stacks if where is None else {},
             n_damaged=recording.n_damaged,
         )
-    start_ns = None if recording.window is None else recording.window[0]
-    hint = record_hint(recording, _NOTHING, "allocations", _OR)
-    return replace(found, start_ns=start_ns, hint=hint)
+    return replace(found, hint=record_hint(recording, _NOTHING, "allocations", _OR))
 
 
 def _with_step(devices: pl.DataFrame, recording: Trace | Allocations) -> pl.DataFrame:

@@ -9,22 +9,22 @@ import polars as pl
 from longpole.allocations import Allocations, trace_allocations
 from longpole.analyses.catalogue import table
 from longpole.ascend.memory import recorded_memory
-from longpole.data import Row
+from longpole.data import Row, names_of
 from longpole.selection import matching
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["MemoryCurveRow", "allocations_of", "memory_curve"]
+__all__ = ["MemoryCurveRow", "allocations_of", "memory_curve", "start_of"]
 
 
 class MemoryCurveRow(Row):
     """A change of a device's memory. Values that were not recorded are null."""
 
     device: str
-    time_ns: int | None
-    """Null if before the recording."""
+    offset_ns: int | None
+    """Its time from the start of the recording; null if before."""
     change: str
     """`allocated`, `freed`, `preexisting`, `recategorized` or `reserved`."""
     n_bytes: int
@@ -41,6 +41,7 @@ class MemoryCurveRow(Row):
     inside: int | None
     """Innermost event that ran at that time; `Trace.stack_of` gives its stack."""
     event: int | None
+    time_ns: int | None
 
 
 @table(MemoryCurveRow, needs_arguments=True)
@@ -78,11 +79,21 @@ def memory_curve(
     >>> memory_curve(trace).select("device", "n_bytes", "allocated_bytes").row(0)
     ('cpu', 8, 8)
     """
-    events = allocations_of(recording).events.drop("address")
+    offset_ns = pl.col("time_ns") - start_of(recording)
+    columns = names_of(MemoryCurveRow)
+    events = allocations_of(recording).events.with_columns(offset_ns=offset_ns).select(columns)
     if window is not None:
         start_ns, end_ns = window.start_ns, window.end_ns
         events = events.filter(pl.col("time_ns").is_between(start_ns, end_ns, closed="left"))
     return matching(events, where)
+
+
+def start_of(recording: Trace | Allocations) -> int | None:
+    """Return the start of a trace, or the first change in a memory file; None if it has none."""
+    if not isinstance(recording, Allocations):
+        return None if recording.window is None else recording.window[0]
+    first_ns: int | None = recording.events["time_ns"].min()
+    return first_ns
 
 
 def allocations_of(recording: Trace | Allocations) -> Allocations:
