@@ -30,13 +30,19 @@ def test_legends_are_of_tables():
         ("breakdown", "A row without a stream is about the device as a whole."),
         ("idle_time", "A row without a stream is about the device as a whole."),
         ("launch_times", "A delay below zero"),
-        ("launch_summary", "n_short: calls that took longer than what they launched"),
         ("queue_summary", "mean to max are of the queue's length"),
         ("annotated_kernels", "Rows without an annotation were launched outside all annotations"),
     ],
 )
 def test_figures_that_do_not_explain_themselves_are_explained(name, text):
     assert text in told(name, launched())
+
+
+def test_counts_of_launches_are_explained_where_there_are_some():
+    text = "n_short: calls that took longer than what they launched"
+    assert text not in told("launch_summary", launched())
+    short = TraceBuilder().launch("gemm", call=(10, 20), work=(21, 25))
+    assert text in told("launch_summary", short)
 
 
 def test_what_is_not_there_is_not_explained():

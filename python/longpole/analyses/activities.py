@@ -8,7 +8,7 @@ import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.catalogue import table
-from longpole.data import Row
+from longpole.data import Row, names_of
 from longpole.frames import row_bytes
 from longpole.kept import kept
 from longpole.selection import matching
@@ -30,28 +30,28 @@ class ActivityRow(Row):
 
     event: int
     kind: str
-    work_class: WorkClass
     name: str
-    device: int | None
-    stream: int | None
-    start_ns: int
+    operator_name: str | None
+    """Innermost operator around the call."""
     duration_ns: int
     inside_ns: int
     """Part of its duration inside the window."""
-    correlation: int | None
-    call: int | None
-    """Runtime API call that launched it."""
-    call_name: str | None
-    call_start_ns: int | None
-    call_duration_ns: int | None
-    operator: int | None
-    """Innermost operator around the call."""
-    operator_name: str | None
-    operator_start_ns: int | None
-    linked_by: str | None
     delay_ns: int | None
     """Time from the return of the call to the start; negative if it began before the call
     returned."""
+    device: int | None
+    stream: int | None
+    call_name: str | None
+    call: int | None
+    """Runtime API call that launched it."""
+    call_duration_ns: int | None
+    operator: int | None
+    work_class: WorkClass
+    start_ns: int
+    call_start_ns: int | None
+    operator_start_ns: int | None
+    correlation: int | None
+    linked_by: str | None
 
 
 @table(ActivityRow)
@@ -73,9 +73,12 @@ def activities(
     ('gemm', 48000, 2000)
     """
     window = window_of(trace, window)
-    if window is None:
-        return matching(_clipped(sweeps.activities(trace), NOTHING).clear(), where)
-    return matching(_within(trace, window), where)
+    found = (
+        _clipped(sweeps.activities(trace), NOTHING).clear()
+        if window is None
+        else _within(trace, window)
+    )
+    return matching(found, where).select(names_of(ActivityRow))
 
 
 def chosen(trace: Trace, window: Window, where: pl.Expr | str | None) -> bytes | None:

@@ -92,8 +92,7 @@ def start_of(recording: Trace | Allocations) -> int | None:
     """Return the start of a trace, or the first change in a memory file; None if it has none."""
     if not isinstance(recording, Allocations):
         return None if recording.window is None else recording.window[0]
-    first_ns: int | None = recording.events["time_ns"].min()
-    return first_ns
+    return min(recording.events["time_ns"].drop_nulls().to_list(), default=None)
 
 
 def allocations_of(recording: Trace | Allocations) -> Allocations:
