@@ -91,7 +91,7 @@ def test_where_only_least_waits_are_known_the_longest_call_is_first_with_its_ste
 
 def test_the_reason_why_calls_cannot_be_matched_is_given_once(tmp_path, capsys):
     for number, ends in enumerate(((100, 3_000), (100, 6_000))):
-        builder = TraceBuilder().header(distributedInfo={"rank": number, "world_size": 2})
+        builder = TraceBuilder().header(distributedInfo={"rank": number, "world_size": 3})
         for start, end in zip((10, 2_000), ends, strict=True):
             builder.launch(
                 "ncclDevKernel_AllReduce", call=(start, start + 3), work=(start + 5, end)
@@ -104,6 +104,7 @@ def test_the_reason_why_calls_cannot_be_matched_is_given_once(tmp_path, capsys):
     said = " ".join(capsys.readouterr().out.split())
     assert "1 call of rank 0 cannot be matched 2 calls of rank 1 cannot be matched" in said
     assert said.count("have no sequence number") == 1
+    assert "rank 2 (of 3), which takes part in 1 matched call" in said
 
 
 def test_operations_that_do_not_wait_for_all_ranks_have_no_least_wait(tmp_path):

@@ -75,6 +75,7 @@ _LEGENDS: Final[Mapping[str, tuple[tuple[Callable[[pl.DataFrame], bool], str], .
         (lambda rows: rows["step"].null_count() < rows.height, _STEPS),
         (lambda rows: rows["step"].null_count() == rows.height, _REPETITIONS),
     ),
+    "violations": ((_always, _AS_RECORDED),),
 }
 """When a sentence stands below a table, and the sentence."""
 

@@ -388,10 +388,9 @@ class Ranks(Data):
             path = shlex.quote(self.set.ranks["path"][0])
             return f"No collectives were found; ask the one rank with `longpole summary {path}`."
         if calls.is_empty():
-            is_unmatched = any(it.kind == "unmatched call" for it in self.set.findings)
-            why = "No collectives can be matched" if is_unmatched else "No collectives were found"
+            done = "can be matched" if self._has_unmatched else "were found"
             return (
-                f"{why}: the ranks cannot be joined, and each is on its own clock. "
+                f"No collectives {done}: the ranks cannot be joined, and each is on its own clock. "
                 "Ask each with `longpole summary`, and compare two with `longpole diff`."
             )
         named = ", ".join(sorted({str(name) for name in calls["operation"].drop_nulls()}))
@@ -483,12 +482,16 @@ class Ranks(Data):
         of_all = f" (of {found.world_size})" if found.world_size else ""
         who = f"{listed(absent)}{of_all}" if absent else "some ranks"
         take = "takes" if len(absent) == 1 else "take"
-        calls = count(found.calls.height, "call")
+        calls = count(found.calls.height, "matched call" if self._has_unmatched else "call")
         if n_calls < found.calls.height:
             calls = f"{n_calls:,} of {calls}"
         elif n_calls > 1:
             calls = f"all {calls}"
         return f"No trace is given of {who}, which {take} part in {calls}"
+
+    @property
+    def _has_unmatched(self) -> bool:
+        return any(it.kind == "unmatched call" for it in self.set.findings)
 
     def _at_least(self) -> list[str]:
         """Report the minimum wait of the ranks, independent of the missing ranks."""
