@@ -42,7 +42,7 @@ def test_of_two_ranks_the_other_is_the_measure_and_a_step_is_no_function(capsys)
     assert "median" not in said.partition("Clocks")[0]
     assert "ProfilerStep" not in said
     assert "record Python stacks" in " ".join(said.split())
-    assert f"1  longpole path {paths[1]}" in said
+    assert f"1  longpole path {paths[1]} --step 2" in said  # the step of the longest wait
 
 
 def test_where_no_rank_is_late_neither_of_two_is(capsys):

@@ -564,10 +564,13 @@ class Ranks(Data):
         """Show the commands for the paths of late ranks, and of those that came last."""
         late = [remedy.rank for remedy in self.set.late_ranks()]
         is_late = pl.col("cause").is_in(["late arrival", "mixed"])
-        last = calls.filter(is_late, pl.col("last").is_not_null())["last"]
+        decided = calls.filter(is_late, pl.col("last").is_not_null())
+        # The longest wait for a rank is the first of its calls.
+        steps = dict(reversed(decided.select("last", "step").rows()))
+        last = decided["last"]
         paths = dict(self.set.ranks.select("rank", "path").iter_rows())
         rows = [
-            {"rank": rank, "command": self._command(paths[rank])}
+            {"rank": rank, "command": self._command(paths[rank], steps.get(rank))}
             for rank in dict.fromkeys([*late, *last])
             if not is_address(paths[rank])
         ]
@@ -577,8 +580,9 @@ class Ranks(Data):
         }
         return tabulated(rows[:_MOST_PATHS], columns)
 
-    def _command(self, path: str) -> str:
-        step = "" if self.step is None else f" --step {self.step}"
+    def _command(self, path: str, step_of_call: int | None) -> str:
+        number = step_of_call if self.step is None else self.step
+        step = "" if number is None else f" --step {number}"
         name = self.set.step_name
         return f"longpole path {shlex.quote(path)}{step}" + (
             "" if name is None else f" --step-name {shlex.quote(name)}"
