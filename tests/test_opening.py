@@ -112,7 +112,7 @@ def test_no_command_looks_into_a_pipe_before_it_reads_it(trace, script):
 
 def test_what_cannot_be_read_from_a_pipe_says_so(trace):
     said = shell_says('"$0" -m longpole ranks <(cat "$1")', trace)
-    assert "is a pipe; ranks are read more than once, so give files" in said.stderr
+    assert "is a pipe; ranks are read twice, so give files" in said.stderr
     trace.write_text('{"segments": [], "device_traces": []}')
     said = shell_says('cat "$1" | "$0" -m longpole /dev/stdin', trace)
     assert "a memory timeline or snapshot must be a file, not a pipe" in said.stderr

@@ -90,6 +90,8 @@ def ranks(
       longpole ranks traces/ --step 3 --json
       longpole ranks dumps/
     """
+    for source in sources:
+        require(not is_pipe(source), f"{source} is a pipe; ranks are read twice, so give files")
     if _are_dumps(sources):
         require(step_time_ns is None, "--step-time applies to traces, not to dumps")
         return _answer_dumps(sources, options, _DUMPS, partial(_dumps_answer, sources))

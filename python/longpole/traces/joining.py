@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from longpole.errors import RanksError
-from longpole.opening import is_pipe
 from longpole.traces.engines import TIMEOUT_S
 from longpole.traces.reading import Reading, read_ranks
 from longpole.traces.sources import find_sources
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
 
     from longpole.trace import Trace
     from longpole.traces.engines import Engine
-    from longpole.traces.sources import RankSource
 
 __all__ = ["join_traces", "read_traces"]
 
@@ -63,7 +60,7 @@ def read_traces(
     Raises
     ------
     RanksError
-        There is no trace, one is a pipe, none can be read, or Ray does not start.
+        There is no trace, none can be read, or Ray does not start.
     MissingDependencyError
         Ray or fsspec is needed and not installed.
 
@@ -73,7 +70,6 @@ def read_traces(
     >>> ranks.late_ranks()[0].sentence  # doctest: +SKIP
     """
     found = find_sources(sources)
-    _check_files(found)
     reading = Reading(vocabulary, data_load, step_name)
     n_workers = workers or min(4, os.cpu_count() or 1)
     ranks = read_ranks(
@@ -95,11 +91,3 @@ def join_traces(traces: Sequence[tuple[str, Trace]], *, step_name: str | None = 
     reading = Reading(step_name=step_name)
     read = [reading.reduce(source, opened[source.path]) for source in sources]
     return TraceSet(read, reading, workers=len(read), kept=opened)
-
-
-def _check_files(sources: Sequence[RankSource]) -> None:
-    """Raise for a pipe: a rank on the critical path is read a second time."""
-    for source in sources:
-        if is_pipe(source.path):
-            message = f"{source.path} is a pipe; ranks are read more than once, so give files"
-            raise RanksError(message)
