@@ -40,19 +40,64 @@ def test_memory_that_is_allocated_in_every_step_is_kept():
     assert 0.4 < found.gain_low <= found.gain_high < 0.6
 
 
+READ = "Memcpy DtoH (Device -> Pageable)"
+UPLOAD = "Memcpy HtoD (Pageable -> Device)"
+
+
+def waited_copies(builder, start, copies, operator="aten::item"):
+    """Copy, and wait for each copy: `copies` are names and bytes."""
+    for place, (copy, n_bytes) in enumerate(copies):
+        begin = start + 40 * place
+        builder.operator(operator, (begin, begin + 30))
+        call, work = (begin + 5, begin + 10), (begin + 12, begin + 14)
+        builder.launch(copy, call=call, work=work, by="cudaMemcpyAsync", n_bytes=n_bytes)
+        builder.call(WAIT, (begin + 11, begin + 16))
+
+
 def test_values_that_are_read_one_by_one_are_read_together():
     def fill(builder, begin):
         builder.launch("gemm", call=(begin, begin + 10), work=(begin + 15, begin + 60))
-        for place in range(20):
-            start = begin + 60 + 40 * place
-            builder.operator("aten::item", (start, start + 30))
-            copy, call = "Memcpy DtoH (Device -> Pageable)", (start + 5, start + 10)
-            builder.launch(copy, call=call, work=(start + 12, start + 14), by="cudaMemcpyAsync")
-            builder.call(WAIT, (start + 11, start + 16))
+        waited_copies(builder, begin + 60, [(READ, 4)] * 20)
 
     found = remedy_of("read_one_by_one", steps(1_000, fill))
     assert found.evidence == "20 waits a step in aten::item read them one by one"
     assert 0.4 < found.gain_low < found.gain_high < 0.85
+
+
+@pytest.mark.parametrize(
+    "other", [(UPLOAD, 8), ("Memcpy DtoD (Device -> Device)", 8), (READ, 1 << 20), (READ, None)]
+)
+def test_only_small_copies_to_the_host_are_values_that_are_read(other):
+    def fill(builder, begin, copies):
+        builder.launch("gemm", call=(begin, begin + 10), work=(begin + 15, begin + 60))
+        waited_copies(builder, begin + 60, copies, operator="aten::to")
+
+    mixed = [other] * 5 + [(READ, 8)] * 5 + [other] * 5 + [(READ, 8)] * 3
+    trace = steps(1_000, partial(fill, copies=mixed))
+    found = remedy_of("read_one_by_one", trace)
+    assert found.evidence == "5 waits a step in aten::to read them one by one"
+    assert found.gain_high < 0.25
+    events = trace.read().events
+    first = events["start_ns"][found.events[0]] // 1_000 % 1_000
+    assert first == 60 + 5 * 40 + 5
+    apart = [other, (READ, 8)] * 10
+    assert remedy_of("read_one_by_one", steps(1_000, partial(fill, copies=apart))) is None
+
+
+def test_values_before_and_after_a_batch_is_loaded_are_not_read_together():
+    def fill(builder, begin, *, loads):
+        builder.launch("gemm", call=(begin, begin + 10), work=(begin + 15, begin + 60))
+        waited_copies(builder, begin + 60, [(READ, 4)] * 4)
+        if loads:
+            name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+            builder.annotation(name, (begin + 230, begin + 800))
+        waited_copies(builder, begin + 810, [(READ, 4)] * 4)
+
+    apart, joined = (
+        remedy_of("read_one_by_one", steps(1_000, partial(fill, loads=loads)))
+        for loads in (True, False)
+    )
+    assert apart.gain_high < 0.25 < joined.gain_high
 
 
 def test_a_round_trip_through_the_host_is_kept_on_the_gpu():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
@@ -20,8 +21,8 @@ __all__ = ["REMEDY"]
 # Fewer consecutive values could be read together with little gain.
 _LEAST_IN_RUN: Final = 4
 
-# Maximum number of bytes of a copy with a single value.
-_MOST_BYTES: Final = 64
+# Maximum number of bytes of a copy that is read like a single value.
+_MOST_BYTES: Final = 4_096
 
 # Maximum number of GPU activities launched between two consecutive reads.
 _MOST_BETWEEN: Final = 3
@@ -38,25 +39,49 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 
 def _runs(facts: Facts) -> Iterator[list[DeviceWait]]:
-    """Yield consecutive waits of one operator with hardly any launch in between."""
+    """Yield consecutive reads of one operator with hardly any launch in between."""
     run: list[DeviceWait] = []
+    loads = _loads(facts)
     for wait in sorted(facts.waits, key=lambda wait: (wait.call.lane, wait.call.start_ns)):
-        if run and _continues(facts, run[-1], wait):
+        is_read = _is_read(facts, wait)
+        if run and is_read and _continues(facts, run[-1], wait, loads):
             run.append(wait)
             continue
         if len(run) >= _LEAST_IN_RUN:
             yield run
-        run = [wait] if wait.operator is not None else []
+        run = [wait] if is_read else []
     if len(run) >= _LEAST_IN_RUN:
         yield run
 
 
-def _continues(facts: Facts, last: DeviceWait, wait: DeviceWait) -> bool:
+def _is_read(facts: Facts, wait: DeviceWait) -> bool:
+    """Whether an operator waits for a small copy to the host."""
+    if wait.operator is None or wait.work is None or "DtoH" not in facts.name(wait.work):
+        return False
+    return 0 < (facts.number(wait.work, "bytes") or 0) <= _MOST_BYTES
+
+
+def _loads(facts: Facts) -> list[tuple[int, int]]:
+    """List the threads and starts of data loading, after which values are those of other data."""
+    if facts.parts["loader"] is None:
+        return []
+    named = facts.annotations("enumerate(DataLoader)")
+    loading = (gap for gap in facts.gaps(1_000) if gap.is_loading)
+    return sorted((row.lane, row.start_ns) for row in (*named, *loading))
+
+
+def _continues(
+    facts: Facts, last: DeviceWait, wait: DeviceWait, loads: list[tuple[int, int]]
+) -> bool:
     if (last.call.lane, last.call.window) != (wait.call.lane, wait.call.window):
         return False
     if facts.name(last.operator) != facts.name(wait.operator):
         return False
-    between = facts.launched_in([(wait.call.lane, last.call.end_ns, wait.call.start_ns)])
+    lane, ends = wait.call.lane, (last.call.start_ns, wait.call.start_ns)
+    before, after = (bisect_left(loads, (lane, end_ns)) for end_ns in ends)
+    if before != after:
+        return False
+    between = facts.launched_in([(lane, last.call.end_ns, wait.call.start_ns)])
     return len(between) <= _MOST_BETWEEN
 
 
@@ -64,7 +89,7 @@ def _found(facts: Facts, place: str, runs: list[list[DeviceWait]]) -> Found:
     n_waits = sum(len(run) for run in runs)
     others = [wait for run in runs for wait in run[:-1]]
     operators = [wait.operator for wait in others if wait.operator is not None]
-    copies = sorted(_small_copies(facts, others))
+    copies = sorted({wait.work for wait in others if wait.work is not None})
     gone: list[Change] = [
         RemoveWait(events=[wait.call.event for wait in others]),
         Drop(kind="copy", events=copies),
@@ -88,12 +113,6 @@ def _found(facts: Facts, place: str, runs: list[list[DeviceWait]]) -> Found:
     )
 
 
-def _small_copies(facts: Facts, waits: list[DeviceWait]) -> set[int]:
-    """Return the copies of single values that are waited for."""
-    works = {wait.work for wait in waits if wait.work is not None}
-    return {work for work in works if 0 < (facts.number(work, "bytes") or 0) <= _MOST_BYTES}
-
-
 def _start_ns(facts: Facts, wait: DeviceWait) -> int:
     return wait.call.start_ns if wait.operator is None else facts.place(wait.operator).start_ns
 
@@ -106,6 +125,6 @@ REMEDY: Final = Remedy(
     seen_by="a run of `item` or of small copies to the host, each of which waits",
     change="one wait, one copy and one operator instead of all; at most also one stretch of "
     "Python instead of all",
-    not_when="fewer than 4 in a row, or work is launched between them",
+    not_when="fewer than 4 in a row, or more than 3 kernels, another wait or data loading between",
     find=_find,
 )
