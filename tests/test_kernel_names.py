@@ -82,6 +82,10 @@ LAMBDA = "(at::TensorIteratorBase&)::{lambda(float)#1}, std::array<char*, 2ul> >
         ("nvjet_qqtst_128x128_128x6_1x2_h_bz_TNT", "gemm 128x128 (nvjet)"),
         (
             "void cutlass::Kernel2<cutlass_75_tensorop_bf16_s1688gemm_bf16_256x128_tn_align1>(P)",
+            "gemm 256x128 bf16 align1 (CUTLASS)",
+        ),
+        (
+            "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_256x128_tn_align8>(P)",
             "gemm 256x128 bf16 (CUTLASS)",
         ),
         ("volta_sgemm_64x64_nt", "gemm 64x64 f32 (cuBLAS)"),

@@ -91,6 +91,8 @@ _TILE: Final = re.compile(
     r"(?:tilesize|_MT|^MT|MT)(\d+x\d+)|(?:gemm|fprop|dgrad|wgrad|cudnn|gemm_\w+?)_(?:\w+?_)??(\d+x\d+)"
 )
 _ANY_TILE: Final = re.compile(r"(?<![0-9x])(\d{2,3}x\d{2,3})(?![0-9])")
+# Kernels that read one or two elements at a time, as these dimensions are no multiples of more.
+_UNALIGNED: Final = re.compile(r"align[12](?!\d)")
 _GEMM_TYPES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
     (re.compile(pattern), name)
     for pattern, name in (
@@ -253,7 +255,8 @@ def _coded(family: str, name: str, function: str) -> str:
         coded = name.partition("(")[0]
         dtype = next((kind for pattern, kind in _GEMM_TYPES if pattern.search(coded)), "")
     library = next((of for pattern, of in _LIBRARIES if pattern.search(name)), "")
-    what = [family, _part(family, name, function), tile, dtype]
+    alignment = _UNALIGNED.search(name)
+    what = [family, _part(family, name, function), tile, dtype, alignment[0] if alignment else ""]
     return " ".join([*filter(None, what), *([f"({library})"] if library else [])])
 
 

@@ -1,6 +1,7 @@
 """Verdicts on tiny programs whose long pole is plain, and on real traces."""
 
 import json
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -79,14 +80,29 @@ def test_a_program_whose_kernels_are_slow_is_held_up_by_its_kernels():
     assert verdict.sentence.startswith("The median step takes 100 µs; the kernels")
 
 
-@pytest.mark.parametrize(
-    ("longest", "told"), [(0.7, "12 calls, one of which takes 70 %"), (0.1, "3 calls a step")]
-)
-def test_one_call_that_takes_most_of_the_time_of_all_is_named(longest, told):
-    busiest = ("hipLaunchKernel", 0.71, 12, longest, "launch", False)
+@pytest.mark.parametrize("earlier", ["relu", "add"])
+def test_the_longest_call_of_a_name_is_shown_with_its_likely_reason(earlier):
+    builder = TraceBuilder().step(0, (0, 1_000)).step(1, (1_000, 2_000))
+    builder.launch(earlier, call=(10, 20), work=(30, 40), by="hipLaunchKernel")
+    starts = [1_010, 1_030, *range(1_740, 1_920, 20)]
+    for number, start_us in enumerate(starts):
+        name, end_us = ("add", start_us + 700) if number == 1 else ("relu", start_us + 5)
+        work = (end_us + 2, end_us + 6)
+        builder.launch(name, call=(start_us, end_us), work=work, by="hipLaunchKernel")
+    actions = builder.read().verdict().actions
+    line = next(line for line in actions if line.startswith("hipLaunchKernel takes"))
+    why = ", the first launch of its kernel, which probably loads it" if earlier == "relu" else ""
+    told = re.escape("11 calls, one of which takes 70 %: event ")
+    found = re.search(rf"hipLaunchKernel takes 7\d % of the time \({told}(\d+){why}\)", line)
+    assert found, line
+    assert builder.read().events["start_ns"][int(found[1])] == 1_030_000
+
+
+def test_calls_of_equal_length_are_counted():
+    busiest = ("hipLaunchKernel", 0.71, 12, 0.1, "launch", False)
     parts = {"sides": ["host"], "function": None, "busiest": busiest, "n_windows": 4}
     [line] = spent_on(SimpleNamespace(parts=parts, unit="step"))
-    assert line == f"hipLaunchKernel takes 71 % of the time ({told})."
+    assert line == "hipLaunchKernel takes 71 % of the time (3 calls a step)."
 
 
 def test_copies_that_run_at_the_same_time_do_not_take_all_of_the_time():

@@ -68,9 +68,7 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 def _runs(facts: Facts, replays: set[int]) -> Iterator[_Run]:
     blockers = _blockers(facts)
-    # An optimizer keeps numbers on the host unless it is made capturable.
-    steps = [step.time_range for step in facts.annotations("Optimizer.step#")]
-    of_optimizer = {work.event for work in facts.launched_in(steps)}
+    of_optimizer = facts.once(_of_optimizer)
     launched: dict[tuple[int, int], list[tuple[int, int, Activity]]] = defaultdict(list)
     for work in facts.kernels:
         if work.call is None or work.event in of_optimizer:
@@ -94,6 +92,12 @@ def _runs(facts: Facts, replays: set[int]) -> Iterator[_Run]:
             run.append(row)
         if len(run) >= _LEAST_LAUNCHES:
             yield _run(facts, lane, window, run)
+
+
+def _of_optimizer(facts: Facts) -> frozenset[int]:
+    """Return what optimizers launch: they keep numbers on the host unless made capturable."""
+    steps = [step.time_range for step in facts.annotations("Optimizer.step#")]
+    return frozenset(work.event for work in facts.launched_in(steps))
 
 
 def _blockers(facts: Facts) -> dict[int, list[int]]:
@@ -124,7 +128,9 @@ def _found(facts: Facts, runs: list[_Run]) -> Found:
     time_ranges = [run.time_range for run in runs]
     is_training = len(facts.launch_lanes) > 1 or bool(facts.annotations("Optimizer."))
     kept = _OF_TRAINING if is_training else 0.0
-    n_all = sum(1 for work in facts.kernels if work.call is not None)
+    launched = [work.event for work in facts.kernels if work.call is not None]
+    others = facts.once(_of_optimizer).intersection(launched)
+    n_all = round(facts.per_window(len(launched) - len(others)))
     kernels = [work.event for run in runs for work in run.works]
     no_delay = Drop(kind="kernel_delay", events=kernels)
     least, most = (Insert(time_ns=it, events=kernels) for it in _BETWEEN_NODES_NS)
@@ -137,8 +143,8 @@ def _found(facts: Facts, runs: list[_Run]) -> Found:
         hopeful=[Scale(by=rest, time_ranges=time_ranges), no_delay, least],
         advice=f"Replay the launches as a {facts.options.graph} (`torch.cuda.graph`)",
         evidence=(
-            f"{facts.per_window(n_launches):,.0f} of {count(round(facts.per_window(n_all)))} "
-            f"launches {_as_seen(facts)}"
+            f"{facts.per_window(n_launches):,.0f} of {count(n_all, 'launch', 'launches')}"
+            f"{' outside the optimizer' if others else ''} {_as_seen(facts)}"
         ),
         events=[
             work.call

@@ -8,7 +8,9 @@ The core answers from its graph; nothing here needs polars. Times are in ns, eve
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from contextlib import suppress
 from functools import cached_property
+from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
@@ -19,7 +21,7 @@ from longpole.peaks import Peaks, peaks_of
 from longpole.windows import noun_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from longpole._core import Facts as CoreFacts
     from longpole.critical_path.changes import TimeRange
@@ -326,6 +328,13 @@ class Facts:
     def name(self, event: int | None) -> str:
         """Return the name of an event; empty without one."""
         return "" if event is None else self.core.name(event)
+
+    def named(self, name: str) -> Iterator[int]:
+        """Yield all events of a name in the trace, also those outside the windows; this is slow."""
+        with suppress(ValueError):  # no such event
+            for event in count():
+                if self.core.name(event) == name:
+                    yield event
 
     def place(self, event: int) -> Place:
         """Return the thread and time of an event."""

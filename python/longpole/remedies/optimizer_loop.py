@@ -67,7 +67,8 @@ def _found(facts: Facts, name: str, rows: list[OnThread], works: list[Activity])
     host = max(1 / _TENSORS_OF_LAUNCH, kept / len(works))
     time_ranges = [row.time_range for row in rows]
     delays = Scale(by=kept / len(works), kind="kernel_delay", events=kernels)
-    n_all = len(facts.kernels) + len(facts.copies)
+    launched = {work.event for work in facts.kernels if work.call is not None}
+    n_of_loop = len(launched.intersection(kernels))
     return Found(
         careful=[Scale(by=_REST_OF_HOST, time_ranges=time_ranges), delays],
         hopeful=[
@@ -77,8 +78,9 @@ def _found(facts: Facts, name: str, rows: list[OnThread], works: list[Activity])
         ],
         advice=f"Let {optimizer} update all tensors at once (`fused=True` or `foreach=True`)",
         evidence=(
-            f"{facts.per_window(len(works)):,.0f} of {count(round(facts.per_window(n_all)))} "
-            f"launches a {facts.unit} are its loop"
+            f"{facts.per_window(n_of_loop):,.0f} of "
+            f"{count(round(facts.per_window(len(launched))), 'launch', 'launches')} a {facts.unit} "
+            "are its loop"
         ),
         name=name,
         events=facts.longest(rows),

@@ -11,7 +11,7 @@ from longpole.wording import count, duration, short_name, whole_percent
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.remedies.facts import Activity, Facts
+    from longpole.remedies.facts import Activity, Facts, OnThread
 
 __all__ = ["spent_on", "what_to_record"]
 
@@ -21,6 +21,12 @@ _WIDEST: Final = 60
 
 # One call that takes this share of the time of all is named: it may be the first use of a kernel.
 _MOST_OF_IT: Final = 0.5
+
+# Part of the time of an event that is at least on the critical path, which tells which event it is.
+_NEARLY: Final = 0.9
+
+# A first launch that takes less loads little.
+_LEAST_LOADING_NS: Final = 100_000
 
 
 def spent_on(facts: Facts) -> Iterator[str]:
@@ -46,7 +52,30 @@ def _host(facts: Facts) -> Iterator[str]:
             calls = _calls(facts, n_events)
             if n_events > 1 and longest >= _MOST_OF_IT * part:
                 calls = f"{count(n_events, 'call')}, one of which takes {whole_percent(longest)}"
+                calls += _which(facts, name, longest)
             yield f"{short_name(name, _WIDEST)} takes {whole_percent(part)} of the time ({calls})."
+
+
+def _which(facts: Facts, name: str, share: float) -> str:
+    """Name the event that takes a share of all windows, and why it may take so long."""
+    long_ns = share * facts.mean_ns * facts.n_windows
+    rows = facts.long_events(_NEARLY * share * facts.n_windows)
+    named = [row for row in rows if facts.name(row.event) == name]
+    if not named:
+        return ""
+    one = min(named, key=lambda row: (abs(row.duration_ns - long_ns), row.event))
+    is_loading = one.duration_ns >= _LEAST_LOADING_NS and _is_first_launch(facts, one)
+    why = ", the first launch of its kernel, which probably loads it" if is_loading else ""
+    return f": event {one.event}{why}"
+
+
+def _is_first_launch(facts: Facts, call: OnThread) -> bool:
+    """Whether a call launches a kernel that is not in the trace before."""
+    own = next((work for work in facts.kernels if work.call == call.event), None)
+    if own is None:
+        return False
+    name = facts.name(own.event)
+    return all(facts.place(row).start_ns >= own.start_ns for row in facts.named(name))
 
 
 def _calls(facts: Facts, n_events: int) -> str:
