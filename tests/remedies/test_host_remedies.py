@@ -169,6 +169,27 @@ def test_launches_that_are_the_same_in_every_step_are_replayed():
     assert "one step does not show whether they are the same each time" in alone.evidence
 
 
+def test_launches_of_an_optimizer_are_counted_apart():
+    def fill(builder, begin):
+        for place in range(50):
+            start = begin + 18 * place
+            builder.launch("add", call=(start + 6, start + 14), work=(start + 15, start + 17))
+        builder.annotation("Optimizer.step#SGD.step", (begin + 905, begin + 1_800))
+        for place in range(45):
+            start = begin + 910 + 18 * place
+            builder.launch("sgd", call=(start + 6, start + 14), work=(start + 15, start + 17))
+        copy = "Memcpy DtoD (Device -> Device)"
+        builder.launch(
+            copy, call=(begin + 1_810, begin + 1_815), work=(begin + 1_817, begin + 1_819)
+        )
+
+    trace = steps(2_000, fill)
+    told = "50 of 50 launches outside the optimizer are the same in every step"
+    assert remedy_of("cuda_graph", trace).evidence.startswith(told)
+    told = "45 of 95 launches a step are its loop"
+    assert remedy_of("optimizer_loop", trace).evidence == told
+
+
 def test_a_wait_between_launches_ends_what_a_graph_can_hold():
     def fill(builder, begin):
         for place in range(50):
@@ -278,6 +299,31 @@ def test_a_batch_that_workers_make_during_the_step_costs_receiving_it():
     found = remedy_of("loader_workers", steps(1_000, fill))
     # A quarter of 600 us fits beside the 400 us of the rest: 5 % of it remain.
     assert found.gain_low == pytest.approx(0.95 * 0.6, abs=0.02)
+
+
+def test_the_function_that_loads_is_named():
+    def fill(builder, begin, *, has_stacks):
+        name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+        builder.annotation(name, (begin, begin + 600))
+        if has_stacks:
+            builder.python(
+                "torch/utils/data/dataloader.py(762): _next_data", (begin + 1, begin + 599)
+            )
+            builder.python("data.py(7): __getitem__", (begin + 2, begin + 598))
+            builder.python("scale.py(3): resize", (begin + 10, begin + 490))
+            builder.python("<built-in function zoom>", (begin + 20, begin + 440))
+            builder.python("scale.py(9): clip", (begin + 500, begin + 590))
+        builder.launch("gemm", call=(begin + 610, begin + 620), work=(begin + 625, begin + 980))
+        builder.call("cudaDeviceSynchronize", (begin + 630, begin + 985))
+
+    named, unnamed = (
+        remedy_of("loader_workers", steps(1_000, partial(fill, has_stacks=it))).evidence
+        for it in (True, False)
+    )
+    told = "each step makes or awaits a batch for 600 µs"
+    of_it = "70 % of it in <built-in function zoom>, called by scale.py(3): resize"
+    assert named == f"{told}, {of_it}"
+    assert unnamed == f"{told} (record Python stacks to name the function: with_stack=True)"
 
 
 def test_a_gap_is_named_after_the_function_that_is_running_when_it_begins():

@@ -122,6 +122,24 @@ def test_copies_that_run_at_the_same_time_do_not_take_all_of_the_time():
     assert any(told in line for line in verdict.actions), verdict.actions
 
 
+def test_times_of_concurrent_copies_are_those_of_the_shown_step():
+    """A step with ten times the copies does not change what the tables of the median one show."""
+    builder, begin = TraceBuilder(), 0
+    for number, length_us in enumerate((100, 100, 1_000, 100, 100)):
+        builder.step(number, (begin, begin + length_us))
+        for stream in (7, 8):
+            call = (begin + 2 * stream - 13, begin + 2 * stream - 12)
+            work = (begin + 5, begin + length_us - 5)
+            name = "Memcpy HtoD (Pinned -> Device)"
+            builder.launch(name, call=call, work=work, by="cudaMemcpyAsync", stream=stream)
+        builder.call("cudaDeviceSynchronize", (begin + 6, begin + length_us - 1))
+        begin += length_us
+    verdict = builder.read().verdict()
+    assert any("takes 180 µs, several at a time (2 copies" in line for line in verdict.actions)
+    row = next(row for row in verdict.remedies if row.remedy == "overlap_copies")
+    assert row.evidence == "2 copies a step take 180 µs"
+
+
 def test_data_loading_is_named_before_the_rest_of_the_host():
     verdict = read(loop(loading)).verdict()
     assert verdict.sides == ("host",)

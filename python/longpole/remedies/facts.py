@@ -450,6 +450,17 @@ class Facts:
         ranked = sorted(activities, key=lambda row: (-row.duration_ns, row.event))
         return [row.event for row in self.shown_first(ranked)[:most]]
 
+    def in_shown(self, works: Sequence[Activity]) -> tuple[int, int]:
+        """Return number and total time of activities in the shown window, as its tables have them.
+
+        If it has none of them, these are means.
+        """
+        shown = [row.duration_ns for row in works if row.window == self.shown]
+        if shown:
+            return len(shown), sum(shown)
+        total_ns = self.per_window(sum(row.duration_ns for row in works))
+        return max(round(self.per_window(len(works))), 1), round(total_ns)
+
     def event_at(self, gap: ThreadGap) -> int | None:
         """Return what follows a gap, or what precedes it if the other begins in another window."""
         _, end_ns = self.windows[gap.window]

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.critical_path.changes import Drop, Scale
 from longpole.remedies.model import Found, Remedy
-from longpole.wording import duration
+from longpole.wording import duration, short_name, whole_percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.remedies.facts import Facts
+    from longpole.critical_path.changes import TimeRange
+    from longpole.remedies.facts import Facts, Named
 
 __all__ = ["REMEDY"]
 
@@ -21,6 +22,9 @@ _FEWEST_WORKERS: Final = 4
 
 # The share of the loading time that stays on the main thread: it receives the batch.
 _RECEIVING: Final = 0.05
+
+# A function is named if it has at least this share of the loading time.
+_MOST: Final = 0.5
 
 
 def _find(facts: Facts) -> Iterator[Found]:
@@ -44,10 +48,34 @@ def _find(facts: Facts) -> Iterator[Found]:
         careful=[Scale(by=kept, kind="data_loading")],
         hopeful=[Drop(kind="data_loading")],
         advice=advice,
-        evidence=f"each {facts.unit} makes or awaits a batch for {duration(mean_ns)}",
+        evidence=(
+            f"each {facts.unit} makes or awaits a batch for {duration(mean_ns)}"
+            f"{_where(facts, [row.time_range for row in loading or gaps], total_ns)}"
+        ),
         events=facts.longest(loading)
         or [gap.after for gap in facts.shown_first(gaps)[:8] if gap.after is not None],
     )
+
+
+def _where(facts: Facts, time_ranges: list[TimeRange], total_ns: int) -> str:
+    """Name the innermost function with most of the time, or say how to record functions."""
+    frames = [row for row in facts.names_in(time_ranges) if row.kind == "python"]
+    if not frames:
+        stack = facts.options.stack
+        return f" (record Python stacks to name the function: {stack})" if stack else ""
+    long = [row for row in frames if row.total_ns >= _MOST * total_ns]
+    own = max((row for row in long if facts.is_own(row.name)), key=_depth, default=None)
+    if own is None:
+        return ""
+    inner = max((row for row in long if row.name.startswith("<built-in")), key=_depth, default=own)
+    named = own if inner.depth <= own.depth else inner
+    called = f", called by {short_name(own.name)}" if named is not own else ""
+    share = whole_percent(min(named.total_ns / max(total_ns, 1), 1.0))
+    return f", {share} of it in {short_name(named.name)}{called}"
+
+
+def _depth(row: Named) -> int:
+    return row.depth
 
 
 REMEDY: Final = Remedy(

@@ -28,14 +28,14 @@ def _find(facts: Facts) -> Iterator[Found]:
     events = [row.event for row in copies]
     kernels_ns = sum(row.duration_ns for row in facts.kernels)
     hidden = min(kernels_ns / total_ns, 1.0)
-    n_copies = max(round(facts.per_window(len(copies))), 1)
+    n_copies, shown_ns = facts.in_shown(copies)
     yield Found(
         careful=[Scale(by=1 - _CAREFUL * hidden, kind="copy", events=events)],
         hopeful=[Scale(by=1 - hidden, kind="copy", events=events)],
         advice="Copy concurrently with other work on a separate stream, or copy less",
         evidence=(
             f"{count(n_copies, 'copy', 'copies')} a {facts.unit} "
-            f"{'takes' if n_copies == 1 else 'take'} {duration(round(facts.per_window(total_ns)))}"
+            f"{'takes' if n_copies == 1 else 'take'} {duration(shown_ns)}"
         ),
         events=facts.longest(copies),
     )

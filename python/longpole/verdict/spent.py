@@ -120,13 +120,12 @@ def _longest(
     name, works = max(of_name.items(), key=lambda row: sum(it.duration_ns for it in row[1]))
     part = sum(work.duration_ns for work in works) / (facts.mean_ns * facts.n_windows)
     if part >= _LEAST:
-        total_ns = facts.per_window(sum(work.duration_ns for work in works))
-        taken = (
-            f"{whole_percent(part)} of the time"
-            if part <= 1
-            else f"{duration(round(total_ns))}, several at a time"
-        )
-        number = count(max(round(facts.per_window(len(works))), 1), one, several)
+        n_works = max(round(facts.per_window(len(works))), 1)
+        taken = f"{whole_percent(part)} of the time"
+        if part > 1:
+            n_works, shown_ns = facts.in_shown(works)
+            taken = f"{duration(shown_ns)}, several at a time"
+        number = count(n_works, one, several)
         each = f" a {facts.unit}" if facts.n_windows > 1 else ""
         yield (
             f"{short_name(name, _WIDEST)} takes {taken} ({number}{each}; longest: event "
