@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block, Cell
     from longpole.report.document import Record, Warned
     from longpole.trace import Trace
+    from longpole.verdict import Verdict
     from longpole.windows import Window
 
 __all__ = ["summary", "time_blocks"]
@@ -221,9 +222,20 @@ def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned])
         Headline(_title(path, trace, found)),
         *unused_blocks(found.recording_cost),
         *verdict_blocks(found.verdict),
+        *_how_computed(found.verdict),
         *_warned(found, warnings),
         *_limiting_blocks(trace, found),
     ]
+
+
+def _how_computed(verdict: Verdict) -> list[Block]:
+    """Name the command that shows how savings are computed, with the ids it needs."""
+    ids = [*dict.fromkeys(str(row.remedy) for row in verdict.remedies if row.named)]
+    if not ids:
+        return []
+    command = f"`longpole whatif TRACE --remedy {ids[0]}`"
+    also = f" (or {', '.join(ids[1:])})" if ids[1:] else ""
+    return [Notes([f"How savings are computed: {command}{also}."])]
 
 
 def _limiting_blocks(trace: Trace, found: Summary) -> list[Block]:

@@ -97,6 +97,7 @@ def _found(facts: Facts, place: str, rows: list[Trip]) -> Found:
     time_ranges = [(trip.wait.call.lane, trip.start_ns, trip.end_ns) for trip in rows]
     waits = RemoveWait(time_ranges=time_ranges)
     host_ns = sum(trip.end_ns - trip.wait.call.end_ns for trip in rows) / len(rows)
+    waited_ns = round(sum(trip.wait.call.duration_ns for trip in rows) / len(rows))
     rest = max(_LEAST_REST, min(_LAUNCHES_NS / max(host_ns, 1), 1.0))
     n_trips = max(round(facts.per_window(len(rows))), 1)
     cost = Insert(time_ns=_KERNELS_NS, events=ends)
@@ -115,8 +116,9 @@ def _found(facts: Facts, place: str, rows: list[Trip]) -> Found:
         ],
         advice="Keep the result on the GPU and compute there what the host does with it",
         evidence=(
-            f"{count(n_trips, 'round trip')} a {facts.unit} through "
-            f"{short_name(place)}, {duration(round(host_ns))} of host work each while the GPU waits"
+            f"{count(n_trips, 'round trip')} a {facts.unit} through {short_name(place)}; "
+            f"{'in each' if n_trips > 1 else 'in it'}, the host waits {duration(waited_ns)}, then "
+            f"works {duration(round(host_ns))} while the GPU waits"
         ),
         name=place,
         events=[wait.call.event for wait in facts.shown_first(trip.wait for trip in rows)[:8]],
