@@ -51,6 +51,7 @@ _GROUPS = {
         "Summary": "analyses.summary",
         "Serving": "analyses.serving",
         "Verdict": "verdict.values",
+        "AfterRemedies": "verdict.after",
         "Remedy": "verdict.findings",
         "Finding": "analyses.findings",
     },

@@ -16,14 +16,18 @@ from longpole.windows import step_number
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import polars as pl
 
     from longpole._core import Trace as CoreTrace
     from longpole.critical_path.path import CriticalPath
+    from longpole.recording import Options
     from longpole.recording_cost import RecordingCost
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.parts import VerdictParts
     from longpole.report.blocks import Block
+    from longpole.verdict.after import AfterRemedies
     from longpole.verdict.values import Verdict
 
 __all__ = ["Trace"]
@@ -414,21 +418,14 @@ class Trace(TraceTables):
         >>> trace.verdict().sides
         ('kernels',)
         """
-        from longpole.critical_path.windows import core_window
-        from longpole.remedies.facts import Facts
         from longpole.verdict.damaged import damaged
-        from longpole.verdict.values import verdict_of, with_trace
+        from longpole.verdict.values import verdict_of
         from longpole.verdict.withheld import MOST_IMPOSSIBLE, with_impossible_times
 
-        number = None if step is None else step_number(step)
-        window = core_window(number, annotation, instance, between, "period", whole=whole)
-        with blaming(self.damage):
-            parts, facts = self._core.verdict(
-                window, data_load=data_load, step_name=step_name, every_window=False
-            )
-        parts = with_trace(parts, self._cost)
-        devices = self.device_properties
-        verdict = verdict_of(parts, lambda options: Facts(facts, parts, options, devices))
+        parts, facts_of = self._judged(
+            step, annotation, between, instance, whole, data_load, step_name
+        )
+        verdict = verdict_of(parts, facts_of)
         verdict = replace(verdict, recorded=self._recorded(step_name, data_load))
         if self.damage:
             return damaged(verdict, parts, self.damage)
@@ -436,6 +433,68 @@ class Trace(TraceTables):
         if is_told and parts["recorded"]["impossible"] > MOST_IMPOSSIBLE:
             return with_impossible_times(verdict, parts)
         return verdict
+
+    def after_remedies(
+        self,
+        remedies: Sequence[str],
+        *,
+        step: int | str | None = None,
+        annotation: str | None = None,
+        between: tuple[int, int] | None = None,
+        instance: int = 0,
+        whole: bool = False,
+        data_load: str | None = None,
+        step_name: str | None = None,
+    ) -> AfterRemedies:
+        """Compute what several remedies save together, and what limits the program then.
+
+        Parameters
+        ----------
+        remedies
+            Ids of `Verdict.remedies`. All their changes are made in one dependency graph.
+        step, annotation, between, instance, whole, data_load, step_name
+            As for `verdict`.
+
+        Raises
+        ------
+        WindowError, ValueError
+            As for `verdict`.
+
+        Examples
+        --------
+        >>> after = trace.after_remedies(["loader_workers", "cuda_graph"])  # doctest: +SKIP
+        >>> after.gain_low, after.gain_high  # doctest: +SKIP
+        """
+        from longpole.verdict.after import after_remedies
+
+        parts, facts_of = self._judged(
+            step, annotation, between, instance, whole, data_load, step_name
+        )
+        return after_remedies(parts, facts_of, remedies)
+
+    def _judged(  # noqa: PLR0917 - the parameters of a verdict
+        self,
+        step: int | str | None,
+        annotation: str | None,
+        between: tuple[int, int] | None,
+        instance: int,
+        whole: bool,  # noqa: FBT001
+        data_load: str | None,
+        step_name: str | None,
+    ) -> tuple[VerdictParts, Callable[[Options], Facts]]:
+        """Return the core's results for a verdict, and what makes the facts for remedies."""
+        from longpole.critical_path.windows import core_window
+        from longpole.remedies.facts import Facts
+        from longpole.verdict.values import with_trace
+
+        number = None if step is None else step_number(step)
+        window = core_window(number, annotation, instance, between, "period", whole=whole)
+        with blaming(self.damage):
+            given, facts = self._core.verdict(
+                window, data_load=data_load, step_name=step_name, every_window=False
+            )
+        parts, devices = with_trace(given, self._cost), self.device_properties
+        return parts, lambda options: Facts(facts, parts, options, devices)
 
     def recording_cost(
         self, step_time_ns: int | None = None, *, step_name: str | None = None

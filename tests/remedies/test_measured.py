@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import longpole
 from kernel_steps import A100, kernel, steps, tensors
 from longpole.cli.program import run
 from longpole.cli.whatif import remedy
@@ -276,3 +277,41 @@ def test_a_row_is_timed_as_recorded_and_compiled(
     [form] = asked(capsys, row, *words)["forms"]
     assert form["operators"] == sorted(ROW)
     assert 0 < form["factor"][0] <= form["factor"][1] <= form["factor"][2]
+
+
+def test_several_remedies_are_computed_in_one_graph(tmp_path: Path, capsys):
+    builder = TraceBuilder()
+    for number in range(4):
+        begin = 4_000 * number
+        builder.step(number, (begin, begin + 4_000))
+        name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+        builder.annotation(name, (begin, begin + 2_000))
+        for place in range(60):
+            start = begin + 2_000 + 20 * place
+            builder.launch("add", call=(start, start + 12), work=(start + 13, start + 15))
+        builder.launch(
+            "gemm", call=(begin + 3_210, begin + 3_220), work=(begin + 3_225, begin + 3_990)
+        )
+        builder.call("cudaDeviceSynchronize", (begin + 3_230, begin + 3_995))
+    path = builder.write(tmp_path / "both.json")
+    ids = ("cuda_graph", "loader_workers")
+    one, two = (asked(capsys, path, "--remedy", it)["after"] for it in ids)
+    words = [word for it in ids for word in ("--remedy", it)]
+    both = asked(capsys, path, *words)["after"]
+    assert set(both["remedies"]) == set(ids)
+    assert both["gain"] == pytest.approx(one["gain"] + two["gain"], abs=0.03)
+    assert both["gain_high"] > max(one["gain_high"], two["gain_high"])
+    assert one["gains"]["host"] > both["gains"]["host"]
+    assert both["gains"]["kernels"] > 0.8
+    trace = longpole.read_trace(path).without_profiler()
+    assert trace.after_remedies(ids).gain == both["gain"]
+    assert run(["whatif", str(path), *words]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "Together they save " in out
+    assert "After the certain changes, the kernels limit it: about " in out
+
+
+def test_several_remedies_cannot_be_measured(products, tmp_path, capsys):
+    words = ("--remedy", "tensor_cores", "--remedy", "cuda_graph", "--measure", tmp_path / "f.py")
+    assert run(["whatif", str(products), *map(str, words)]) == 2
+    assert "--measure needs --remedy, once" in capsys.readouterr().err

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.critical_path.changes import Drop, Insert, RemoveWait, Scale, parts_of
 from longpole.remedies.model import EFFORTS, Found, Remedy
@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 
     _Gain = tuple[int, float, float, float, Fact, Fact]
 
-__all__ = ["CATALOGUE", "Gained", "RemedyId", "gained", "remedies", "side_bounds"]
+__all__ = [
+    "CATALOGUE",
+    "Gained",
+    "RemedyId",
+    "Together",
+    "gained",
+    "remedies",
+    "side_bounds",
+    "together",
+]
 
 CATALOGUE: Final = (
     "warm_up",
@@ -113,6 +122,16 @@ class Gained:
     """What it shortens in addition to its side, if that limits the program and gains less."""
 
 
+class Together(NamedTuple):
+    """The gain of several remedies together."""
+
+    gain: float
+    low: float
+    high: float
+    then: dict[Side, float]
+    """How much shorter the rest would be without each side."""
+
+
 @cache
 def remedies() -> tuple[Remedy, ...]:
     """Return all remedies: those of the catalogue, then those of other packages."""
@@ -195,24 +214,49 @@ def _with_gains(facts: Facts, places: list[tuple[Remedy, Found]]) -> list[Gained
     told = [] if facts.parts["waits_lead"] else facts.parts["sides"]
     rows = []
     for number, (remedy, found) in enumerate(places):
-        careful, hopeful = gains[2 * number], gains[2 * number + 1]
-        gain_ns, gain, low, careful_high, low_by, careful_by = careful
-        _, _, _, high, _, high_by = hopeful
-        if careful_high > high:
-            high, high_by = careful_high, careful_by
-        most = _most(facts, found.careful)
-        at_most = _most(facts, found.hopeful or found.careful, pace=_LEAST_PACE)
-        if gain > most:
-            gain, gain_ns = most, min(gain_ns, round(most * facts.mean_ns))
-        low = min(low, most)
-        if high_by != "recording_cost":  # which may leave the host less to do before the windows
-            high = min(high, max(most, at_most))
+        both = gains[2 * number], gains[2 * number + 1]
+        bounded = _bounded(facts, found.careful, found.hopeful or found.careful, both)
+        _, _, low, high, *_ = bounded
         is_more = remedy.side in told and high > _LEAST_MORE + sides[remedy.side]
         also = _also(facts, remedy, found) if is_more else ()
-        rows.append(
-            Gained(remedy, found, gain_ns, gain, low, high, low_by, high_by, then=low, also=also)
-        )
+        rows.append(Gained(remedy, found, *bounded, then=low, also=also))
     return _ordered(rows)
+
+
+def _bounded(
+    facts: Facts,
+    careful: Sequence[Change],
+    hopeful: Sequence[Change],
+    gains: tuple[_Gain, _Gain],
+) -> _Gain:
+    """Return the gain of changes with its bounds, given those of the careful and the hopeful."""
+    gain_ns, gain, low, careful_high, low_by, careful_by = gains[0]
+    _, _, _, high, _, high_by = gains[1]
+    if careful_high > high:
+        high, high_by = careful_high, careful_by
+    most = _most(facts, careful)
+    at_most = _most(facts, hopeful, pace=_LEAST_PACE)
+    if gain > most:
+        gain, gain_ns = most, min(gain_ns, round(most * facts.mean_ns))
+    low = min(low, most)
+    if high_by != "recording_cost":  # which may leave the host less to do before the windows
+        high = min(high, max(most, at_most))
+    return gain_ns, gain, low, high, low_by, high_by
+
+
+def together(facts: Facts, rows: Sequence[Gained]) -> Together:
+    """Compute the gain of several remedies in one graph, and what each side would gain then."""
+    careful = [change for row in rows for change in row.found.careful]
+    hopeful = [change for row in rows for change in row.found.hopeful or row.found.careful]
+    sides = [[*careful, *(Drop(kind=kind) for kind in kinds)] for kinds in _KINDS_OF.values()]
+    of_careful, of_hopeful, *of_sides = _gains(facts, [careful, hopeful, *sides])
+    _, gain, low, high, *_ = _bounded(facts, careful, hopeful, (of_careful, of_hopeful))
+    left = max(1.0 - of_careful[1], 1e-9)
+    then = {
+        side: max(with_side[1] - of_careful[1], 0.0) / left
+        for side, with_side in zip(_KINDS_OF, of_sides, strict=True)
+    }
+    return Together(gain, low, high, then)
 
 
 def _also(facts: Facts, remedy: Remedy, found: Found) -> tuple[str, ...]:

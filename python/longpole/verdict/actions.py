@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from longpole.remedies.facts import Facts
     from longpole.remedies.parts import VerdictParts
 
-__all__ = ["actions", "left_out_of", "named_of", "others_of", "saving", "told_interval"]
+__all__ = ["actions", "between", "left_out_of", "named_of", "others_of", "saving", "told_interval"]
 
 # Maximum number of remedies reported, and minimum certain gain of each.
 _MOST: Final = 3
@@ -111,7 +111,7 @@ def saving(row: Gained) -> str:
 
 def _interval(row: Gained, low: float, high: float) -> str:
     """Format a gain as an interval, or as its upper bound if the change may not be possible."""
-    return _between(0.0 if row.remedy.is_upper_bound else low, high)
+    return between(0.0 if row.remedy.is_upper_bound else low, high)
 
 
 def told_interval(row: Gained) -> tuple[float, float]:
@@ -126,12 +126,12 @@ def _is_little_then(row: Gained) -> bool:
     return row.then < _MUCH_LESS * row.low
 
 
-def _between(low: float, high: float) -> str:
+def between(low: float, high: float) -> str:
     """Format a gain as an interval.
 
     Examples
     --------
-    >>> _between(0.251, 0.384), _between(0.83, 0.832), _between(0.001, 0.2), _between(0, 0.001)
+    >>> between(0.251, 0.384), between(0.83, 0.832), between(0.001, 0.2), between(0, 0.001)
     ('25 to 38 %', '83 %', 'up to 20 %', 'less than 1 %')
     """
     least, most = round(100 * low), round(100 * high)

@@ -9,12 +9,14 @@ from longpole.verdict.beside import ONE_RANK, beside
 from longpole.verdict.gains import Gains
 from longpole.verdict.missing import inconclusive, is_unusual, no_device, stopped, window
 from longpole.windows import noun_of
-from longpole.wording import duration
+from longpole.wording import duration, whole_percent
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from longpole.remedies.parts import Side, VerdictParts
 
-__all__ = ["caveat", "limit", "sentence"]
+__all__ = ["caveat", "limit", "limit_of", "sentence"]
 
 # Host and kernels hide each other if either gains less than this and both together this many times
 # as much.
@@ -23,6 +25,9 @@ _HIDDEN: Final = 3.0
 
 # The gain from which on a side is said to limit the program.
 _LEAST_GAIN: Final = 0.05
+
+# Two sides limit a program alike if one gains at least this share of the other, as in the core.
+_ALIKE: Final = 0.8
 
 _NOUNS: Final[dict[Side, str]] = {
     "kernels": "the kernels",
@@ -74,6 +79,24 @@ def _named(parts: VerdictParts) -> str:
     if one == "host" and mostly_stopped(parts):
         return f"{taken}; {limits} it, but {stopped(parts)}. Record {ends_in_time(parts)}."
     return f"{taken}; {limits} it: {gains.of_side(one)} shorter without {them}."
+
+
+def limit_of(gains: Mapping[Side, float]) -> str:
+    """Return what limits a program, given what it gains without each side.
+
+    Examples
+    --------
+    >>> limit_of({"kernels": 0.62, "host": 0.3}), limit_of({"kernels": 0.02, "host": 0.01})
+    ('the kernels limit it: about 62 % shorter without them', 'no side alone limits it')
+    """
+    one, other, *_ = sorted(gains, key=lambda side: -gains[side])
+    if gains[one] < _LEAST_GAIN:
+        return "no side alone limits it"
+    shares = [whole_percent(gains[side]) for side in (one, other)]
+    if gains[other] >= max(_ALIKE * gains[one], _LEAST_GAIN):
+        return f"{_NOUNS[one]} ({shares[0]}) and {_NOUNS[other]} ({shares[1]}) limit it alike"
+    limits, them = _LIMITS[one]
+    return f"{limits} it: about {shares[0]} shorter without {them}"
 
 
 def limit(parts: VerdictParts) -> tuple[str, str] | None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from longpole.report.document import AbstentionCode, Record
     from longpole.trace import Trace
     from longpole.verdict import Verdict
+    from longpole.verdict.after import AfterRemedies
     from longpole.windows import Window
 
 __all__ = [
@@ -62,6 +63,7 @@ class Found:
     data_load: str | None
     step_name: str | None
     verdict: Callable[[], Verdict]
+    after_remedies: Callable[[Sequence[str]], AfterRemedies]
     is_part: bool
     """Whether it is not the whole trace."""
 

@@ -18,11 +18,12 @@ from longpole.windows import choose_window, step_number
 from longpole.wording import escape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from longpole.critical_path import CriticalPath
     from longpole.trace import Trace
     from longpole.verdict import Verdict
+    from longpole.verdict.after import AfterRemedies
     from longpole.windows import Window
 
 __all__ = [
@@ -168,7 +169,7 @@ class Asked:
             return f"{name} is 0 ns long, so nothing can be measured"
         until = f", --end {self.end}" if self.end else ""
         step = None if chosen is None else chosen.step
-        asked = (self.data_load, self.step_name, self._verdict(trace))
+        asked = (self.data_load, self.step_name, *self._verdict(trace))
         is_part = chosen is None or chosen.is_part or self.end is not None
         return Found(name + until, step, reason, clause, path, *asked, is_part)
 
@@ -221,11 +222,13 @@ class Asked:
             return f"from {start_ns} to {end_ns} ns"
         return None
 
-    def _verdict(self, trace: Trace) -> Callable[[], Verdict]:
-        return functools.partial(
-            trace.verdict,
-            **self.choice,
-            data_load=self.data_load,
+    def _verdict(
+        self, trace: Trace
+    ) -> tuple[Callable[[], Verdict], Callable[[Sequence[str]], AfterRemedies]]:
+        choice: dict[str, Any] = {**self.choice, "data_load": self.data_load}
+        return (
+            functools.partial(trace.verdict, **choice),
+            functools.partial(trace.after_remedies, **choice),
         )
 
     @usage_errors()

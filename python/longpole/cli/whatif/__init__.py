@@ -22,7 +22,7 @@ from longpole.cli.ask.windows import (
     profiler_options,
     window_options,
 )
-from longpole.cli.whatif.remedy import SCHEMA, OneRemedy, remedy_answer, share_of_steps
+from longpole.cli.whatif.remedy import SCHEMA, SomeRemedies, remedy_answer, share_of_steps
 from longpole.critical_path.changes import Change, Drop, RemoveWait, Scale, kind_named
 from longpole.critical_path.explain import path_blocks
 from longpole.critical_path.path import KindTotal, NameTotal
@@ -80,7 +80,13 @@ _WORK: Final = frozenset(
     metavar="WHAT",
     help="Remove the waits of WHAT, such as sync_return or event_wait:nccl.",
 )
-@click.option("--remedy", metavar="ID", help="Compute what one remedy saves, such as tensor_cores.")
+@click.option(
+    "--remedy",
+    "ids",
+    multiple=True,
+    metavar="ID",
+    help="Compute what a remedy saves, such as tensor_cores, or several together.",
+)
 @click.option(
     "--measure",
     type=click.Path(dir_okay=False, readable=False, path_type=Path),
@@ -94,7 +100,7 @@ def whatif(
     traces: Sequence[str],
     window: Asked,
     recording: Recording,
-    remedy: str | None,
+    ids: Sequence[str],
     measure: Path | None,
     options: Options,
     **asked: Sequence[str],
@@ -111,21 +117,21 @@ def whatif(
     Examples:
       longpole whatif trace.json.gz --step 3
       longpole whatif trace.json.gz --scale kernel:gemm=0.5 --drop launch
+      longpole whatif trace.json.gz --remedy cuda_graph --remedy optimizer_loop
       longpole whatif trace.json.gz --remedy tensor_cores --measure forms.py
     """
     from longpole.remedies.facts import ARGUMENTS
 
-    is_of_remedy = remedy is not None
     require(
-        not (is_of_remedy and any(asked.values())),
+        not (ids and any(asked.values())),
         f"--remedy tries its own changes; leave out {_OPTIONS}",
     )
-    require(measure is None or remedy is not None, "--measure needs --remedy")
-    require(remedy is None or len(traces) == 1, "--remedy needs one trace")
+    require(measure is None or len(set(ids)) == 1, "--measure needs --remedy, once")
+    require(not ids or len(traces) == 1, "--remedy needs one trace")
     changes = _changes_of(asked)
     answer = partial(_changed_answer, changes=changes) if changes else _ranking
-    if remedy is not None:
-        answer = partial(remedy_answer, remedy=remedy, script=measure)
+    if ids:
+        answer = partial(remedy_answer, ids=list(dict.fromkeys(ids)), script=measure)
     return answer_each(
         traces,
         options,
@@ -167,7 +173,7 @@ class Ideal(Row):
     verdict: Verdict
 
 
-WhatIfData = Changed | Ideal | OneRemedy
+WhatIfData = Changed | Ideal | SomeRemedies
 
 
 def _changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[Change]) -> Answer:

@@ -1,4 +1,4 @@
-"""`longpole whatif --remedy`: what one remedy saves, as predicted or as measured."""
+"""`longpole whatif --remedy`: what remedies save, as predicted or as measured."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from longpole.remedies.catalogue import remedies
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Document
 from longpole.verdict import Remedy, Verdict
+from longpole.verdict.after import AfterRemedies
 from longpole.verdict.blocks import ranked
-from longpole.wording import duration
+from longpole.wording import duration, listing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.trace import Trace
 
-__all__ = ["SCHEMA", "OneRemedy", "remedy_answer", "share_of_steps"]
+__all__ = ["SCHEMA", "SomeRemedies", "remedy_answer", "share_of_steps"]
 
 SCHEMA: Final = "longpole.whatif/1"
 _LAST_LINES: Final = 3
@@ -52,8 +53,8 @@ class TimedForm(Row):
     """The tenth part of the factors between the two, the median, and the nine tenths."""
 
 
-class OneRemedy(Row):
-    """What one remedy saves, in the places that it fits."""
+class SomeRemedies(Row):
+    """What remedies save, in the places that they fit."""
 
     length_ns: int
     remedies: list[Remedy]
@@ -64,44 +65,50 @@ class OneRemedy(Row):
     """Least share that the first remedy saves with the measured factors; null if nothing was timed
     on the device on which the trace was recorded."""
     measured_high: float | None
+    after: AfterRemedies | None
+    """All of them together, and what limits the program then; null if none fits."""
 
 
 def remedy_answer(
-    name: str, trace: Trace, found: Found, *, remedy: str, script: Path | None
+    name: str, trace: Trace, found: Found, *, ids: Sequence[str], script: Path | None
 ) -> Answer:
-    """Return what one remedy saves; with a script, by what it measures."""
+    """Return what remedies save; of a single one, with a script, by what it measures."""
     known = [one.id for one in remedies()]
-    if remedy not in known:
-        message = f"no remedy {remedy!r}; there are {', '.join(sorted(known))}"
-        raise click.UsageError(message)
+    for remedy in ids:
+        if remedy not in known:
+            message = f"no remedy {remedy!r}; there are {', '.join(sorted(known))}"
+            raise click.UsageError(message)
     verdict = found.verdict()
-    rows = [row for row in verdict.remedies if row.remedy == remedy]
-    forms = [] if script is None else _timed(name, trace, remedy, rows, script)
+    rows = [row for row in verdict.remedies if row.remedy in ids]
+    forms = [] if script is None else _timed(name, trace, ids[0], rows, script)
     recorded_on = {str(it.get("name")) for it in trace.device_properties.values()}
     is_of_device = bool(forms) and all(form["device"] in recorded_on for form in forms)
     low, high = _measured(trace, found, verdict, rows[0], forms) if is_of_device else (None, None)
+    after = found.after_remedies(ids) if any(row.changes for row in rows) else None
     document = Document(
         schema=SCHEMA,
         **known_of(name, trace, found, verdict),
-        data=OneRemedy(
+        data=SomeRemedies(
             length_ns=found.path.length_ns,
             remedies=rows,
             script=None if script is None else str(script),
             forms=forms,
             measured_low=low,
             measured_high=high,
+            after=after,
         ),
         blocks=lambda: [
-            Headline(f"{name_of(name)}: {found.title}, with {remedy}"),
+            Headline(f"{name_of(name)}: {found.title}, with {listing(ids)}"),
             Sentence(verdict.sentence),
-            *_places(rows, remedy),
-            *(remedy_blocks(trace, found, rows[0], len(verdict.remedy_steps)) if rows else []),
+            *_places(rows, ids),
+            *([Sentence(after.sentence)] if after else []),
+            *_computed(trace, found, rows, ids, len(verdict.remedy_steps)),
             *_told(rows, forms, script, (low, high)),
         ],
         records=lambda: [
             {
                 "path": name,
-                "remedy": remedy,
+                "remedy": row.remedy,
                 "name": row.name,
                 "least_share": row.gain_low,
                 "most_share": row.gain_high,
@@ -114,10 +121,21 @@ def remedy_answer(
     return document, exit_code_of(verdict)
 
 
-def _places(rows: list[Remedy], remedy: str) -> list[Block]:
-    if not rows:
-        return [Sentence(f"The trace does not show what {remedy} is about.")]
-    return [ranked(rows)]
+def _computed(
+    trace: Trace, found: Found, rows: list[Remedy], ids: Sequence[str], n_steps: int
+) -> list[Block]:
+    """Show the changes of a single remedy; those of several are shown for each by itself."""
+    return remedy_blocks(trace, found, rows[0], n_steps) if rows and len(ids) == 1 else []
+
+
+def _places(rows: list[Remedy], ids: Sequence[str]) -> list[Block]:
+    missing = [remedy for remedy in ids if remedy not in {row.remedy for row in rows}]
+    blocks: list[Block] = [ranked(rows)] if rows else []
+    if missing:
+        is_one = len(missing) == 1
+        told = f"The trace does not show what {listing(missing)} {'is' if is_one else 'are'} about."
+        blocks.append(Sentence(told))
+    return blocks
 
 
 def _told(
