@@ -100,6 +100,7 @@ from longpole.traces.dump_set import read_dumps as read_dumps
 from longpole.traces.joining import read_traces as read_traces
 from longpole.traces.merge import merge as merge
 from longpole.traces.trace_set import TraceSet as TraceSet
+from longpole.verdict.after import AfterRemedies as AfterRemedies
 from longpole.verdict.findings import Remedy as Remedy
 from longpole.verdict.values import Verdict as Verdict
 from longpole.windows import Window as Window

@@ -45,7 +45,7 @@ UPLOAD = "Memcpy HtoD (Pageable -> Device)"
 
 
 def waited_copies(builder, start, copies, operator="aten::item"):
-    """Copy, and wait for each copy: `copies` are names and bytes."""
+    """Add copies, given as names and bytes, and a wait for each."""
     for place, (copy, n_bytes) in enumerate(copies):
         begin = start + 40 * place
         builder.operator(operator, (begin, begin + 30))

@@ -308,7 +308,7 @@ def test_several_remedies_are_computed_in_one_graph(tmp_path: Path, capsys):
     assert run(["whatif", str(path), *words]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "Together they save " in out
-    assert "After the certain changes, the kernels limit it: about " in out
+    assert "After these changes, the kernels limit it: about " in out
 
 
 def test_several_remedies_cannot_be_measured(products, tmp_path, capsys):

@@ -229,7 +229,7 @@ def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned])
 
 
 def _how_computed(verdict: Verdict) -> list[Block]:
-    """Name the command that shows how savings are computed, with the ids it needs."""
+    """Return the command that shows how savings are computed, with the ids it needs."""
     ids = [*dict.fromkeys(str(row.remedy) for row in verdict.remedies if row.named)]
     if not ids:
         return []

@@ -58,7 +58,7 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 
 def _where(facts: Facts, time_ranges: list[TimeRange], total_ns: int) -> str:
-    """Name the innermost function with most of the time, or say how to record functions."""
+    """Return the innermost function with most of the time, or how to record functions."""
     frames = [row for row in facts.names_in(time_ranges) if row.kind == "python"]
     if not frames:
         stack = facts.options.stack

@@ -65,9 +65,9 @@ def _loads(facts: Facts) -> list[tuple[int, int]]:
     """List the threads and starts of data loading, after which values are those of other data."""
     if facts.parts["loader"] is None:
         return []
-    named = facts.annotations("enumerate(DataLoader)")
-    loading = (gap for gap in facts.gaps(1_000) if gap.is_loading)
-    return sorted((row.lane, row.start_ns) for row in (*named, *loading))
+    starts = [(row.lane, row.start_ns) for row in facts.annotations("enumerate(DataLoader)")]
+    starts += [(gap.lane, gap.start_ns) for gap in facts.gaps(1_000) if gap.is_loading]
+    return sorted(starts)
 
 
 def _continues(
@@ -125,6 +125,6 @@ REMEDY: Final = Remedy(
     seen_by="a run of `item` or of small copies to the host, each of which waits",
     change="one wait, one copy and one operator instead of all; at most also one stretch of "
     "Python instead of all",
-    not_when="fewer than 4 in a row, or more than 3 kernels, another wait or data loading between",
+    not_when="fewer than 4 without other work, waits or data loading between them",
     find=_find,
 )

@@ -106,6 +106,8 @@ def saving(row: Gained) -> str:
     if not _is_little_then(row):
         return f"saves {alone}{also}"
     then = _interval(row, *told_interval(row))
+    if then == alone:
+        return f"saves {alone}{also}"
     return f"saves {then} once the other changes are made, or {alone} alone"
 
 

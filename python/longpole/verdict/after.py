@@ -37,6 +37,7 @@ class AfterRemedies(Data):
     gains: dict[Side, float]
     """How much shorter the step would be without each side, after the certain changes."""
     sentence: str
+    """What they save together, and what limits the program then; empty if neither is known."""
 
 
 def after_remedies(
@@ -47,14 +48,16 @@ def after_remedies(
     rows = [row for row in gained(facts)[0] if row.remedy.id in remedies]
     gain, low, high, then = together(facts, rows)
     is_possible = any(row.remedy.is_upper_bound for row in rows)
-    saved = f"Together they save {between(0.0 if is_possible else low, high)}. "
-    is_several = len({row.remedy.id for row in rows}) > 1
-    then_told = f"After the certain changes, {limit_of(then)}."
+    told = []
+    if len({row.remedy.id for row in rows}) > 1:
+        told.append(f"Together they save {between(0.0 if is_possible else low, high)}.")
+    if parts["status"] in {"ok", "balanced"}:
+        told.append(f"After these changes, {limit_of(then)}.")
     return AfterRemedies(
         remedies=tuple(dict.fromkeys(RemedyId(row.remedy.id) for row in rows)),
         gain=gain,
         gain_low=low,
         gain_high=high,
         gains=then,
-        sentence=f"{saved if is_several else ''}{then_told}",
+        sentence=" ".join(told),
     )

@@ -57,7 +57,7 @@ def _host(facts: Facts) -> Iterator[str]:
 
 
 def _which(facts: Facts, name: str, share: float) -> str:
-    """Name the event that takes a share of all windows, and why it may take so long."""
+    """Return the event that takes a share of all windows, and why it may take so long."""
     long_ns = share * facts.mean_ns * facts.n_windows
     rows = facts.long_events(_NEARLY * share * facts.n_windows)
     named = [row for row in rows if facts.name(row.event) == name]

@@ -101,7 +101,7 @@ def remedy_answer(
             Headline(f"{name_of(name)}: {found.title}, with {listing(ids)}"),
             Sentence(verdict.sentence),
             *_places(rows, ids),
-            *([Sentence(after.sentence)] if after else []),
+            *([Sentence(after.sentence)] if after and after.sentence else []),
             *_computed(trace, found, rows, ids, len(verdict.remedy_steps)),
             *_told(rows, forms, script, (low, high)),
         ],
