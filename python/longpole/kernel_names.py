@@ -91,7 +91,7 @@ _TILE: Final = re.compile(
     r"(?:tilesize|_MT|^MT|MT)(\d+x\d+)|(?:gemm|fprop|dgrad|wgrad|cudnn|gemm_\w+?)_(?:\w+?_)??(\d+x\d+)"
 )
 _ANY_TILE: Final = re.compile(r"(?<![0-9x])(\d{2,3}x\d{2,3})(?![0-9])")
-# Kernels that read one or two elements at a time, as these dimensions are no multiples of more.
+# Kernels that read one or two elements at a time, because the dimensions allow no more.
 _UNALIGNED: Final = re.compile(r"align[12](?!\d)")
 _GEMM_TYPES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
     (re.compile(pattern), name)

@@ -121,7 +121,7 @@ REMEDY: Final = Remedy(
     id="read_one_by_one",
     side="host",
     effort="code",
-    needs="operators and the calls that wait",
+    needs="operators, waiting calls, sizes of memcpys",
     seen_by="a run of `item` or of small copies to the host, each of which waits",
     change="one wait, one copy and one operator instead of all; at most also one stretch of "
     "Python instead of all",

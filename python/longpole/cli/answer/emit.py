@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "ClosedPipeError", "emit", "failed"]
 
 _WIDE: Final = 200
-_MORE: Final = (
-    "For longer names and more columns, set COLUMNS=200; for all, as recorded, see --json."
-)
-_MORE_OF_WIDE: Final = "For all columns, and names as recorded, see --json."
+_MORE: Final = "For more, set COLUMNS=200; for all, with names as recorded, see --json."
+_MORE_OF_WIDE: Final = "For all, with names as recorded, see --json."
 
 Answer = tuple[Document, int]
 """A document and its exit code."""
