@@ -315,3 +315,22 @@ def test_several_remedies_cannot_be_measured(products, tmp_path, capsys):
     words = ("--remedy", "tensor_cores", "--remedy", "cuda_graph", "--measure", tmp_path / "f.py")
     assert run(["whatif", str(products), *map(str, words)]) == 2
     assert "--measure needs --remedy, once" in capsys.readouterr().err
+
+
+def test_what_limits_the_rest_is_unknown_if_the_host_runs_ahead(tmp_path: Path):
+    builder = TraceBuilder()
+    for number in range(6):
+        begin = 1_000 * number
+        builder.step(number, (begin, begin + 990))
+        for place in range(2):
+            start = begin + 400 * place
+            work = (4_000 * number + 2_000 * place + 10, 4_000 * number + 2_000 * place + 2_000)
+            copy = "Memcpy HtoD (Pinned -> Device)" if place else "gemm"
+            by = "cudaMemcpyAsync" if place else "cudaLaunchKernel"
+            builder.launch(copy, call=(start + 5, start + 9), work=work, by=by, n_bytes=1 << 26)
+    builder.call("cudaDeviceSynchronize", (6_100, 24_100))
+    trace = longpole.read_trace(builder.write(tmp_path / "ahead.json"))
+    after = trace.after_remedies(["overlap_copies"])
+    assert after.remedies == ("overlap_copies",)
+    assert (after.gains, after.sentence) == ({}, "")
+    assert after.gain_low > 0.2

@@ -129,7 +129,7 @@ class Together(NamedTuple):
     low: float
     high: float
     then: dict[Side, float]
-    """How much shorter the rest would be without each side."""
+    """How much shorter the rest would be without each side; empty if unknown."""
 
 
 @cache
@@ -245,18 +245,34 @@ def _bounded(
 
 
 def together(facts: Facts, rows: Sequence[Gained]) -> Together:
-    """Compute the gain of several remedies in one graph, and what each side would gain then."""
+    """Compute the gain of several remedies in one graph, and what each side would gain then.
+
+    If the host runs ahead, its work for the windows is before them, and what it would limit is not
+    known.
+    """
     careful = [change for row in rows for change in row.found.careful]
     hopeful = [change for row in rows for change in row.found.hopeful or row.found.careful]
-    sides = [[*careful, *(Drop(kind=kind) for kind in kinds)] for kinds in _KINDS_OF.values()]
+    kinds_of = {} if _is_ahead(facts) else _KINDS_OF
+    sides = [[*careful, *(Drop(kind=kind) for kind in kinds)] for kinds in kinds_of.values()]
     of_careful, of_hopeful, *of_sides = _gains(facts, [careful, hopeful, *sides])
     _, gain, low, high, *_ = _bounded(facts, careful, hopeful, (of_careful, of_hopeful))
     left = max(1.0 - of_careful[1], 1e-9)
     then = {
         side: max(with_side[1] - of_careful[1], 0.0) / left
-        for side, with_side in zip(_KINDS_OF, of_sides, strict=True)
+        for side, with_side in zip(kinds_of, of_sides, strict=True)
     }
     return Together(gain, low, high, then)
+
+
+def _is_ahead(facts: Facts) -> bool:
+    """Whether the host launches at least half of the GPU activities in an earlier window."""
+    works = [work for work in (*facts.kernels, *facts.copies) if work.call is not None]
+    earlier = [
+        work
+        for work in works
+        if facts.place(work.call or 0).start_ns < facts.windows[work.window][0]
+    ]
+    return 2 * len(earlier) >= max(len(works), 1)
 
 
 def _also(facts: Facts, remedy: Remedy, found: Found) -> tuple[str, ...]:

@@ -35,7 +35,8 @@ class AfterRemedies(Data):
     gain_high: float
     """Upper bound, with the changes that may be possible."""
     gains: dict[Side, float]
-    """How much shorter the step would be without each side, after the certain changes."""
+    """How much shorter the step would be without each side, after the certain changes; empty if the
+    host runs ahead of the window, so that its work is not in it."""
     sentence: str
     """What they save together, and what limits the program then; empty if neither is known."""
 
@@ -51,7 +52,7 @@ def after_remedies(
     told = []
     if len({row.remedy.id for row in rows}) > 1:
         told.append(f"Together they save {between(0.0 if is_possible else low, high)}.")
-    if parts["status"] in {"ok", "balanced"}:
+    if then and parts["status"] in {"ok", "balanced"}:
         told.append(f"After these changes, {limit_of(then)}.")
     return AfterRemedies(
         remedies=tuple(dict.fromkeys(RemedyId(row.remedy.id) for row in rows)),

@@ -26,6 +26,9 @@ _HIDDEN: Final = 3.0
 # The gain from which on a side is said to limit the program.
 _LEAST_GAIN: Final = 0.05
 
+# The same after changes, which are known less well than what was recorded.
+_LEAST_GAIN_AFTER: Final = 0.1
+
 # Two sides limit a program alike if one gains at least this share of the other, as in the core.
 _ALIKE: Final = 0.8
 
@@ -90,10 +93,10 @@ def limit_of(gains: Mapping[Side, float]) -> str:
     ('the kernels limit it: about 62 % shorter without them', 'no side alone limits it')
     """
     one, other, *_ = sorted(gains, key=lambda side: -gains[side])
-    if gains[one] < _LEAST_GAIN:
+    if gains[one] < _LEAST_GAIN_AFTER:
         return "no side alone limits it"
     shares = [whole_percent(gains[side]) for side in (one, other)]
-    if gains[other] >= max(_ALIKE * gains[one], _LEAST_GAIN):
+    if gains[other] >= max(_ALIKE * gains[one], _LEAST_GAIN_AFTER):
         return f"{_NOUNS[one]} ({shares[0]}) and {_NOUNS[other]} ({shares[1]}) limit it alike"
     limits, them = _LIMITS[one]
     return f"{limits} it: about {shares[0]} shorter without {them}"
