@@ -211,7 +211,7 @@ def test_a_truncated_graph_keeps_its_nodes_and_says_so(pair):
     cut = chakra.read_chakra(data[: len(data) // 2])
     assert 0 < len(cut) < len(chakra.read_chakra(data))
     assert "truncated" in cut.check()["code"].to_list()
-    with pytest.raises(TraceError, match="no message of a Chakra graph"):
+    with pytest.raises(TraceError, match="not a Chakra graph"):
         chakra.read_chakra(b"{}")
 
 

@@ -122,7 +122,7 @@ def _explain_trace(path: Path) -> tuple[str, Sequence[Block]]:
     from longpole.read import read_trace
     from longpole.remedies.facts import ARGUMENTS
 
-    verdict = read_trace(path, args=ARGUMENTS).verdict()
+    verdict = read_trace(path, args=ARGUMENTS).without_profiler().verdict()
     return verdict.sentence, verdict.blocks()
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.ask.options import Options, answer_options, answers
+from longpole.cli.ask.suggestions import closest
 from longpole.data import Row, plain
 from longpole.remedies.catalogue import RemedyId, remedies
 from longpole.remedies.evidence import Measurement, in_words, measured
@@ -114,9 +114,8 @@ def _answer(name: str | None) -> Answer:
             if rule.code == name:
                 message = f"{name} is a note of `longpole check`: {rule.seen_by}; {rule.advice}"
                 raise click.UsageError(message)
-        meant = difflib.get_close_matches(name, known, n=1)
-        others = f"did you mean `{meant[0]}`?" if meant else f"there are {', '.join(sorted(known))}"
-        message = f"no remedy {name!r}; {others}"
+        advice = closest(name, known, "`longpole explain` lists the remedies")
+        message = f"no remedy {name!r}; {advice}"
         raise click.UsageError(message)
     chosen = [*known.values()] if name is None else [known[name]]
     rows = [_row(one) for one in chosen]

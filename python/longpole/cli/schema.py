@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from longpole.cli.ask.suggestions import closest
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -72,7 +74,10 @@ def schema_for(name: str, program: click.Command) -> Schema:
     """
     answers = _answers(program)
     if name not in answers:
-        message = f"no schema for {name!r}; there are {', '.join(sorted(answers))}"
+        advice = closest(
+            name, answers, "`longpole schema` lists those with one"
+        )
+        message = f"no schema for {name!r}; {advice}"
         raise click.UsageError(message)
     title, derive = answers[name]
     return {

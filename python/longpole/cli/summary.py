@@ -248,7 +248,7 @@ def _limiting_blocks(trace: Trace, found: Summary) -> list[Block]:
     notes = [*left_out_of(found.verdict), *_notes(trace, found, wanted)]
     if others:
         noun, names = found.window.noun, listing(others)
-        notes.append(f"Not shown, because they do not limit the {noun}: {names}.")
+        notes.append(f"Left out, because something else limits the {noun}: {names}.")
     nexts = [f"`longpole table TRACE {_NEXT_TABLES[side]}`" for side in sides]
     nexts += ["`longpole table TRACE events --around N` (event N)"]
     notes.append(f"More: {', '.join([*nexts, '`longpole table TRACE`'])} (lists all tables).")

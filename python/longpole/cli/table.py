@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +28,7 @@ from longpole.cli.answer.table import (
 )
 from longpole.cli.ask.numbers import COUNT, COUNT_OR_ZERO
 from longpole.cli.ask.options import Options, answers, gather, shared_options
+from longpole.cli.ask.suggestions import closest
 from longpole.cli.ask.traces import answer_each, capture_option, given_memory_file
 from longpole.cli.ask.windows import Asked, Recording, profiler_options, window_options
 
@@ -241,8 +241,7 @@ def _name_of(words: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
     if paths and last in tables():
         return tuple(paths), last
     if paths and not Path(last).exists() and "." not in last:
-        meant = difflib.get_close_matches(last, tables(), n=1)
-        advice = f"did you mean `{meant[0]}`?" if meant else "`longpole table TRACE` lists them"
+        advice = closest(last, tables(), "`longpole table TRACE` lists them")
         message = f"{last!r} is not a table; {advice}"
         raise click.UsageError(message)
     return words, None

@@ -83,7 +83,7 @@ WaitKind = Literal["sync_return", "event_wait", "queue_full"]
 
 _WAITS: Final = get_args(WaitKind)
 _KINDS: Final = tuple(dict.fromkeys((*get_args(WorkKind), *get_args(EventKind))))
-_ALL: Final = ", ".join(_KINDS)
+_ON_PATHS: Final = ", ".join(kind for kind in _KINDS if kind in MEANINGS)
 
 # Precision of a factor: a float such as 0.1 means one tenth.
 _LARGEST_DENOMINATOR: Final = 10**9
@@ -286,7 +286,9 @@ def _check_kind(kind: str | None) -> None:
         return
     meant = _meant(kind)
     part = f"{f':{kind}'!r} for names that contain it"
-    advice = f"did you mean {meant!r}, or {part}?" if meant else f"write {part}, or a kind: {_ALL}"
+    advice = f"write {part}, or a kind: {_ON_PATHS}"
+    if meant:
+        advice = f"did you mean {meant!r}, or {part}?"
     message = f"no kind {kind!r}; {advice}"
     raise ValueError(message)
 

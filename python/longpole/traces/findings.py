@@ -96,7 +96,7 @@ def _unread(rank: ReadRank, named_ranks: Container[int | None]) -> RankFinding:
         problem = str(rank.problem).removeprefix(f"{path}: ")
         left_out = "" if named is None else f", so rank {named} is left out"
         return RankFinding("unreadable rank", f"{path} cannot be read{left_out}: {problem}")
-    return RankFinding(NOT_A_TRACE, f"{path} is not a trace: it holds no `traceEvents`")
+    return RankFinding(NOT_A_TRACE, f"{path} is not a trace: it has no `traceEvents`")
 
 
 def disagreement(

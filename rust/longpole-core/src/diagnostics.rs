@@ -121,7 +121,7 @@ codes! {
     // Databases.
     DamagedTable "damaged_table" Loss "a table of the database is damaged" "the rest of its rows is missing";
     DamagedPage "damaged_page" Loss "a page of the database is damaged" "rows of a table may be missing";
-    DamagedText "damaged_text" Loss "a text has zero bytes: part of the file may be lost" "the text is cut there";
+    DamagedText "damaged_text" Loss "a text has zero bytes, so part of the file may be lost" "the text is cut there";
     ValueTooLong "value_too_long" Loss "a value in the database is longer than 64 MiB" "its row is skipped";
     MissingRows "missing_rows" Loss "rows are missing inside a table of the database: they were deleted, or a page was lost" "their records are missing";
     NoWriteAheadLog "no_write_ahead_log" Warning "the write-ahead log of the database is missing" "the last rows are missing if the file was copied while it was open";

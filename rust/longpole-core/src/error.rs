@@ -165,8 +165,8 @@ impl Error {
             ErrorKind::OtherSave { .. } => {
                 Some("read it with the longpole that saved it, or save the trace again")
             }
-            ErrorKind::NotSaved(_) => Some("read the trace that was recorded"),
-            ErrorKind::FarClock => Some("record the rank again: its clock is not a time"),
+            ErrorKind::NotSaved(_) => Some("read the recorded trace"),
+            ErrorKind::FarClock => Some("record the rank again: its clock does not show the time of day"),
             ErrorKind::Database(_) => {
                 Some("copy or export the file again, or check it with `PRAGMA integrity_check`")
             }
@@ -205,7 +205,7 @@ impl ErrorKind {
                 "not JSON and no trace format that longpole reads: it starts with `{starts_with}`"
             )
             .into(),
-            Self::NoEvents => "the document holds no `traceEvents`".into(),
+            Self::NoEvents => "the document has no `traceEvents`".into(),
             Self::EndsBeforeEvents => {
                 "the file is truncated: it ends before any `traceEvents`".into()
             }
@@ -230,7 +230,7 @@ impl ErrorKind {
                  that are not in it"
             )
             .into(),
-            Self::NotAChakraGraph => "no message of a Chakra graph".into(),
+            Self::NotAChakraGraph => "not a Chakra graph".into(),
             Self::NotAPair(figures) => {
                 format!("the two files do not belong together: {figures}").into()
             }

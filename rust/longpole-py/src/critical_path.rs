@@ -410,9 +410,9 @@ pub(crate) fn change(
     };
     let events = events.map(|rows| rows.into_iter().map(known_event).collect::<PyResult<_>>());
     let ratio = Ratio::new(numerator, denominator)
-        .ok_or_else(|| PyValueError::new_err("a factor's denominator is not 0"))?;
+        .ok_or_else(|| PyValueError::new_err("the denominator of a factor must not be 0"))?;
     let time_ns = || {
-        let too_long = |_| PyValueError::new_err("a time is below 2^63 ns");
+        let too_long = |_| PyValueError::new_err("a time must be below 2^63 ns");
         i64::try_from(numerator).map_err(too_long)
     };
     let effect = match effect.as_str() {

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
 import click
+
+from longpole.cli.ask.suggestions import closest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,6 +67,4 @@ class Commands(click.Group):
 
     def advice(self, name: str) -> str:
         """Suggest what may have been meant by an unknown name."""
-        meant = difflib.get_close_matches(name, self.helps, n=1)
-        there_are = f"the commands are {', '.join(self.helps)}"
-        return f"did you mean `{meant[0]}`?" if meant else there_are
+        return closest(name, self.helps, f"the commands are {', '.join(self.helps)}")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-__all__ = ["with_suggestion"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["closest", "with_suggestion"]
 
 _CLOSE: Final = 0.75
 """Similarity from which a name counts as a misspelling."""
@@ -73,6 +76,20 @@ _ELSEWHERE: Final = {
     "version": "`longpole --version`",
 }
 """What has no option of the command: advice by the word that users try."""
+
+
+def closest(name: str, known: Iterable[str], otherwise: str) -> str:
+    """Return the known name that a wrong one resembles, as a question, or else another advice.
+
+    Examples
+    --------
+    >>> closest("kernel", ["kernels", "steps"], "see the list")
+    'did you mean `kernels`?'
+    >>> closest("foo", ["kernels", "steps"], "see the list")
+    'see the list'
+    """
+    meant = difflib.get_close_matches(name, [*known], n=1)
+    return f"did you mean `{meant[0]}`?" if meant else otherwise
 
 
 def with_suggestion(error: click.NoSuchOption) -> click.NoSuchOption:

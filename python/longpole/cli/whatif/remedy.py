@@ -14,6 +14,7 @@ import click
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.problems import usage_errors
 from longpole.cli.answer.windows import exit_code_of, known_of
+from longpole.cli.ask.suggestions import closest
 from longpole.cli.whatif.computed import remedy_blocks
 from longpole.convert.remedy_script import remedy_script
 from longpole.critical_path.changes import Change, Scale
@@ -76,7 +77,8 @@ def remedy_answer(
     known = [one.id for one in remedies()]
     for remedy in ids:
         if remedy not in known:
-            message = f"no remedy {remedy!r}; there are {', '.join(sorted(known))}"
+            advice = closest(remedy, known, "`longpole explain` lists the remedies")
+            message = f"no remedy {remedy!r}; {advice}"
             raise click.UsageError(message)
     verdict = found.verdict()
     rows = [row for row in verdict.remedies if row.remedy in ids]

@@ -105,7 +105,7 @@ fn no_step(number: i64, steps: &Steps) -> String {
         Some((first, last)) => {
             format!("the trace has no step {number}; its steps go from {first} to {last}")
         }
-        None => format!("the trace has no step {number}, nor any other"),
+        None => format!("the trace has no step {number}; it has no steps"),
     }
 }
 
@@ -149,7 +149,7 @@ fn others(tables: &Tables) -> String {
         tables.strings.iter().zip(counts).filter(|(_, count)| *count > 0).collect();
     names.sort_unstable_by_key(|&(name, count)| (Reverse(count), name));
     if names.is_empty() {
-        return ", nor any other".to_owned();
+        return "; it has no annotations".to_owned();
     }
     let name = |&(name, count): &(&str, usize)| {
         let short: String = name.chars().take(LONGEST_OFFERED).collect();

@@ -291,10 +291,15 @@ fn covered(tables: &Tables, found: &Steps, run: &[usize]) -> Option<Reason> {
     if 2 * run_ns >= whole_ns {
         return None;
     }
-    let windows = if run.len() == 1 { "the window is" } else { "the windows are" };
     let percent = 100 * run_ns / whole_ns;
     let percent = if percent == 0 { "less than 1".to_owned() } else { percent.to_string() };
-    Some(Reason::always(format!("{windows} {percent} % of the trace")))
+    let these = match (found.marked, run.len()) {
+        (Marked::Repetition(_), 1) => "the repetition covers",
+        (Marked::Repetition(_), _) => "the repetitions cover",
+        (_, 1) => "the step covers",
+        _ => "the steps cover",
+    };
+    Some(Reason::always(format!("{these} {percent} % of the trace")))
 }
 
 fn of_run(found: &Steps, run: &[usize], reason: Reason) -> Scope {

@@ -47,7 +47,7 @@ const MAX_INFLATED_BYTES: usize = 64 << 20;
 /// The error for a critical path without its trace.
 const OVERLAY: ErrorKind = ErrorKind::OtherKind {
     what: "the critical path of a trace, as `longpole convert` draws it for Perfetto",
-    hint: "give the trace that the path is of; to write the trace itself for Perfetto, run \
+    hint: "give the trace that the path belongs to; to write the trace itself for Perfetto, run \
            `longpole convert TRACE -o FILE.perfetto-trace`",
 };
 
