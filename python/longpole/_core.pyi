@@ -68,10 +68,10 @@ __all__ = [
 ]
 
 FULL_QUEUE_OPERATIONS: Final[int]
-"""How many activities wait on a stream whose queue is taken to be full."""
+"""Number of waiting activities from which the queue of a stream counts as full."""
 
 class LongpoleError(Exception):
-    """Base of everything that longpole raises."""
+    """Base class of all exceptions of longpole."""
 
 class TraceError(LongpoleError):
     """A trace that could not be read.
@@ -86,10 +86,10 @@ class TraceError(LongpoleError):
     path: str | None
 
 class WindowError(LongpoleError):
-    """A window that the trace does not have."""
+    """The trace does not have the requested window."""
 
 class PairError(LongpoleError):
-    """An execution trace and a trace that do not belong together."""
+    """An execution trace and a trace that are not from the same run."""
 
 class InternalError(LongpoleError):
     """An internal error of longpole; please report it."""
@@ -104,7 +104,7 @@ class Table:
 
 @final
 class Facts:
-    """What remedies ask of the windows of a verdict; see `longpole.remedies.Facts`."""
+    """Facts about the windows of a verdict, for remedies; see `longpole.remedies.Facts`."""
 
     @property
     def windows(self) -> list[tuple[int, int]]: ...
@@ -180,7 +180,7 @@ class CriticalPath:
 
 @final
 class Trace:
-    """The stages of one trace, each computed on first use and kept."""
+    """The stages of one trace, each computed on first use and cached."""
 
     @property
     def is_recovered(self) -> bool: ...
@@ -220,7 +220,7 @@ class Trace:
     def collectives(self) -> Table: ...
     def collective_waits(self) -> Table: ...
     def server_iterations(self) -> tuple[str, Table] | None:
-        """Return what marks the iterations of a server, and a row for each; None without marks."""
+        """Return what marks a server's iterations, and a row for each; None without marks."""
 
     def host_parts(self) -> Table:
         """List annotations and functions that are a known `part` of the host's work."""
@@ -243,7 +243,7 @@ class Trace:
         """
 
     def queues(self, window: tuple[int, int], chosen: bytes | None = None) -> Table:
-        """List how many chosen activities are queued at the start and after each change.
+        """List the number of queued activities at the start of a window and after each change.
 
         Columns: `device`, `stream`, `time_ns`, `event` (the call, or the activity that started) and
         `queue_length` from then on, by device, stream and time.
@@ -252,13 +252,13 @@ class Trace:
     def enclosing(self, events: bytes, among: bytes, *, outermost: bool) -> Table: ...
     def running_at(self, lanes: bytes, times_ns: bytes) -> Table: ...
     def overlaps(self, events: bytes, others: bytes) -> Table:
-        """Measure how long each of some events ran concurrently with others on its device.
+        """Measure how long each of the given events ran concurrently with `others` on its device.
 
         Columns: `event` and `overlap_ns`; events without an end are left out.
         """
 
     def device_ranges(self, ranges: bytes | None = None) -> Table:
-        """Find the annotation on a stream, of `ranges` or all, in which each activity began.
+        """Find the annotation on a stream, among `ranges` or all, in which each activity began.
 
         Columns: `event` and `annotation`; of several, the last to begin.
         """
@@ -328,7 +328,7 @@ class Trace:
     ) -> int: ...
 
 def confine(folders: Sequence[str | os.PathLike[str]]) -> None:
-    """Confine this process: from now on it opens only files in these folders and below them.
+    """Confine this process: afterwards, it can only open files in these folders and below them.
 
     The folders are given by their real paths.
     """
@@ -337,13 +337,13 @@ def is_confined() -> bool:
     """Whether the process is confined to folders."""
 
 def open_file(path: str | os.PathLike[str], *, is_named: bool) -> int:
-    """Open a file for reading; give its descriptor. POSIX only.
+    """Open a file for reading, and return its descriptor. POSIX only.
 
     A pipe or a terminal is opened only if the user named it, devices and sockets never.
     """
 
 def open_folder(path: str | os.PathLike[str]) -> int:
-    """Open a folder, whose entries can then be listed; give its descriptor. POSIX only."""
+    """Open a folder, whose entries can then be listed, and return its descriptor. POSIX only."""
 
 def read_trace(
     source: str | os.PathLike[str] | bytes | BinaryIO,
@@ -359,7 +359,7 @@ def read_trace(
 
 @final
 class Cut:
-    """Copies a trace, fed part by part, with the events at some places only."""
+    """Copies a trace, passed in chunks, with only the events at some positions."""
 
     def __new__(cls, kept: bytes) -> Cut: ...
     def feed(self, text: bytes) -> bytes: ...
@@ -376,10 +376,10 @@ def check_pattern(pattern: str) -> None:
     """Raise `ValueError` for an invalid regular expression, or one that takes too much memory."""
 
 def is_own_frame(name: str) -> bool:
-    """Whether the name of a Python frame is one of the program, not of what it uses."""
+    """Whether the name of a Python frame belongs to the program, not to a library."""
 
 def kernel_family(name: str) -> str:
-    """Return what a kernel does, by its name: `gemm`, `attention` ... or `other`."""
+    """Return the family of a kernel from its name: `gemm`, `attention` ... or `other`."""
 
 def context_times(
     trace: Trace,
@@ -390,14 +390,14 @@ def context_times(
     by_inputs: bool,
     chosen: bytes | None,
 ) -> tuple[Table, Table, tuple[int, int], tuple[int, int]]:
-    """What chains of frames took; see `longpole.contexts.context_times`."""
+    """The times of chains of frames; see `longpole.contexts.context_times`."""
 
 def guard_main() -> None:
     """Serve as the guard of a device until standard input ends."""
 
 @final
 class Extractor:
-    """Looks for records in one stream, fed chunk by chunk."""
+    """Finds records in one stream that is passed in chunks."""
 
     def __new__(
         cls, formats: Sequence[str], patterns: Sequence[str], max_records: int
@@ -414,7 +414,7 @@ class Extractor:
 
 @final
 class Extraction:
-    """What was found in one stream."""
+    """The records found in one stream."""
 
     def records(self) -> Table: ...
     def rows(
@@ -533,10 +533,10 @@ def read_chakra(
 
 @final
 class ReducedRank:
-    """One rank, reduced to what others can feel."""
+    """One rank, reduced to the events that affect other ranks."""
 
     def pack(self) -> bytes:
-        """Its bytes, for another process of the same version; see `unpack_rank`."""
+        """The rank as bytes, for another process of the same version; see `unpack_rank`."""
 
     @property
     def rank(self) -> int | None: ...
@@ -590,7 +590,7 @@ class JointRanks:
         calls: Mapping[int, int],
         earlier_ns: int,
     ) -> list[bytes]:
-        """Give a rank as packets of a Perfetto trace."""
+        """Return a rank as packets of a Perfetto trace."""
 
     def solve(
         self, changed: Sequence[tuple[int, ReducedRank]], *, together: bool
@@ -598,7 +598,7 @@ class JointRanks:
 
 @final
 class JointSolution:
-    """When a run is over, as observed or after changes."""
+    """The end of a run, as observed or after changes."""
 
     @property
     def run(self) -> tuple[int, int]: ...
@@ -631,20 +631,20 @@ def rank_of_calls(
         tuple[str | None, int, int | None, int | None, int | None, str | None, int | None]
     ],
 ) -> ReducedRank:
-    """Make a rank of which only the calls are known, in their order, and not their times.
+    """Create a rank of which only the order of its calls is known, not their times.
 
-    A group is its name, description, size and ranks; a call its operation, the place of its
+    A group is its name, description, size and ranks; a call is its operation, the index of its
     group, number, peer, elements, data type and bytes.
     """
 
 def unpack_rank(packed: bytes) -> ReducedRank:
-    """Give the rank of which `ReducedRank.pack` made these bytes.
+    """Return the rank that `ReducedRank.pack` converted to these bytes.
 
-    Raises ValueError where another version made them, or something else.
+    Raises ValueError if the bytes are from another version or are not a packed rank.
     """
 
 def merged_path(segments: Sequence[tuple[int, int, int, str, str]]) -> bytes:
-    """Give the path across ranks as packets of a Perfetto trace.
+    """Return the path across ranks as packets of a Perfetto trace.
 
     A segment is its rank, start and end in ns, kind and title.
     """
@@ -656,7 +656,7 @@ def expand_hops(
     *,
     data_load: str | None = None,
 ) -> Table:
-    """Give the segments of some time ranges of the path within one rank, on the common clock."""
+    """Return the segments of time ranges of the path in one rank, on the common clock."""
 
 def repair_trace(
     source: str | os.PathLike[str] | bytes | BinaryIO,
@@ -666,13 +666,13 @@ def repair_trace(
     *,
     as_object: bool = False,
 ) -> int | None:
-    """Write what can be read of a trace; see `longpole.convert.repaired.repair`."""
+    """Write everything readable of a trace; see `longpole.convert.repaired.repair`."""
 
 def align(
     base: Sequence[Sequence[int]], new: Sequence[Sequence[int]]
 ) -> list[tuple[int, int, int]]:
-    """Find what of one sequence is what of another.
+    """Match the elements of two sequences, in order.
 
-    Row r holds the keys of round r, one for each element. Gives the place in either sequence
-    and the round of each pair; pairs rise in both.
+    Row r has the keys of round r, one for each element. Returns the index in each sequence and the
+    round of each pair; both indices increase from pair to pair.
     """

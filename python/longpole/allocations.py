@@ -50,7 +50,7 @@ _MOST_DAMAGED: Final = 100_000
 _BATCH: Final = 1 << 16
 _LONGEST_LINE: Final = 200
 _MOST_FRAMES: Final = 8
-# The sum of two such sizes fits 64 bits.
+# Limit of a size: the sum of two such sizes fits 64 bits.
 _TOO_LARGE: Final = 1 << 61
 _CHANGES: Final = {1: "preexisting", 2: "allocated", 3: "recategorized", 4: "freed"}
 _SNAPSHOT_HINT: Final = (
@@ -87,12 +87,12 @@ class Allocations:
 
     @classmethod
     def of_rows(cls, source: Literal["profile"], rows: list[dict[str, Any]]) -> Allocations:
-        """Create it from changes in time order; values missing in a row are null."""
+        """Create allocations from changes in time order; values missing in a row are null."""
         return cls(source, _frame(rows), _blocks([]))
 
 
 def is_memory_file(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is a memory timeline or snapshot rather than a trace, by its first bytes."""
+    """Whether a file is a memory timeline or snapshot, not a trace, judged by its first bytes."""
     head = first_bytes(path, _HEAD)
     text = head.lstrip()
     is_timeline = text.startswith(b"[") and text[1:].lstrip().startswith(b"[")
@@ -192,7 +192,7 @@ def _device() -> pl.Expr:
 
 
 def _owners(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
-    """Find what ran at each point of a thread: innermost event, operator and function."""
+    """Find the innermost event, operator and function around each point in time of a thread."""
     import polars as pl
 
     inside = running_at(trace, rows["lane"], rows["time_ns"])
@@ -208,10 +208,10 @@ def _owners(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _around(trace: Trace, events: pl.Series, among: pl.Series) -> pl.Series:
-    """Return the name of the innermost of some events around each event."""
+    """Return the name of the innermost of the given events around each event."""
     import polars as pl
 
-    # The row of an event in a frame is its number.
+    # The number of an event is its row in `events`.
     return trace.events["name"].gather(around(trace, events, among, "innermost")).cast(pl.String)
 
 
@@ -247,7 +247,7 @@ class _Rows:
         self._rows = []
 
     def frame(self) -> pl.DataFrame:
-        """Return all rows."""
+        """Return all rows as a frame."""
         import polars as pl
 
         self._seal()
@@ -270,7 +270,7 @@ class _Timeline:
         return self._n_sound > 0 or self.n_damaged == 0
 
     def add(self, place: tuple[str | int, ...], change: Any) -> None:
-        """Add a change; count one with another format."""
+        """Add a change, or count it as damaged if it has another format."""
         row = self._row(change) if place else None
         if row is None:
             self.n_damaged += 1
@@ -315,7 +315,7 @@ class _Snapshot:
         # Memory allocated and reserved on each device at the end, and the changes by events.
         self._ends: dict[int, list[int]] = defaultdict(lambda: [0, 0])
         self._sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])
-        # The largest sum of changes on each device, and the functions that it was reached in.
+        # Per device: the largest sum of changes, and the functions that ran when it was reached.
         self._peaks: dict[int, tuple[int, list[str]]] = {}
         self.n_damaged = 0
 
@@ -325,7 +325,7 @@ class _Snapshot:
         return self._n_sound > 0
 
     def add(self, place: tuple[str | int, ...], value: Any) -> None:
-        """Add a segment or an event; count one with another format."""
+        """Add a segment or an event, or count it as damaged if it has another format."""
         match place:
             case ("segments", *rest):
                 if rest:
@@ -388,7 +388,7 @@ class _Snapshot:
         )
 
     def allocations(self) -> Allocations:
-        """Return the allocations read, in the state of the snapshot's end."""
+        """Return the allocations read, as of the end of the snapshot."""
         import polars as pl
 
         rows = []

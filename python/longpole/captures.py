@@ -143,7 +143,7 @@ def _frame(
 
 
 def _by_node(captures: Sequence[Capture]) -> dict[int, tuple[int, _Captured]]:
-    """Return captured calls by node number, where that is unique to one call."""
+    """Return captured calls by node number, for numbers that only one call has."""
     of_node: defaultdict[int, list[tuple[int, _Captured]]] = defaultdict(list)
     for number, captured in captures:
         for call in captured:
@@ -162,7 +162,7 @@ def _key(graph: _Graph) -> tuple[object, ...]:
 def _fitting(
     graphs: Sequence[_Graph], captures: Sequence[Capture]
 ) -> dict[tuple[object, ...], Capture]:
-    """Choose the capture of each graph: of those with its nodes, as many as graphs, in order.
+    """Choose the capture of each graph: in order, among captures with its nodes, if equally many.
 
     Several captures of one graph that ran the same operators are equivalent.
     """
@@ -180,7 +180,7 @@ def _fitting(
     return chosen
 
 
-# Launched graphs
+# Launched graphs.
 
 
 def _graphs(trace: _Trace) -> list[_Graph]:
@@ -217,7 +217,7 @@ def _in_order(nodes: list[_Node]) -> tuple[list[_Node], bool]:
     return nodes, len({node.stream for node in nodes}) == 1
 
 
-# Captured graphs
+# Captured graphs.
 
 
 def _captures(trace: _Trace) -> Iterator[list[_Captured]]:

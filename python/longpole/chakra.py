@@ -1,4 +1,4 @@
-"""Chakra graphs: read, check, replay and write them, and Chakra's own functions.
+"""Chakra graphs: functions to read, check, replay and write them, and Chakra's own functions.
 
 Examples
 --------

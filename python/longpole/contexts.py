@@ -35,10 +35,11 @@ class ContextTimes:
 
     `tree` has a row for each chain of frames, after its parent: `context`, `parent`, `lane`,
     `first` (an event that is its innermost frame), `name`, `is_outermost` (no other frame of the
-    chain has the name), `count` (of such events in the window), `own_ns` (nothing inside them ran),
-    `self_ns` (no frame inside them ran), `total_ns`, `n_self` and `device_self_ns` (the GPU
-    activities whose innermost frame it is), `n_activities` and `device_ns` (including the frames
-    inside), `backward_self_ns` and `backward_ns` (the GPU activities of their backward pass).
+    chain has the name), `count` (of such events in the window), `own_ns` (time in which no nested
+    event ran), `self_ns` (time in which no nested frame ran), `total_ns`, `n_self` and
+    `device_self_ns` (the GPU activities whose innermost frame it is), `n_activities` and
+    `device_ns` (including nested frames), `backward_self_ns` and `backward_ns` (the GPU activities
+    of their backward pass).
 
     `events` has the `context` of each `event` of a thread.
     """
@@ -46,9 +47,9 @@ class ContextTimes:
     tree: pl.DataFrame
     events: pl.DataFrame
     outside: Rest
-    """Launched outside all frames."""
+    """GPU activities launched outside all frames."""
     unlinked: Rest
-    """The launching call is not in the trace."""
+    """GPU activities whose launching call is not in the trace."""
 
 
 def context_times(

@@ -113,7 +113,7 @@ def _ranges(trace: Counted) -> pl.DataFrame:
 
 
 def _kernels(trace: Counted, *, has_counters: bool) -> pl.DataFrame:
-    """List what was counted, in order: kernels, or the calls if no kernel is recorded.
+    """List what the counters were recorded for, in order: kernels, or calls without kernels.
 
     Columns: `kernel` (a number), `call`, and `kernel_name` and `correlation` if known. Empty if the
     trace has no counters.
@@ -176,7 +176,7 @@ def _of_name(ranges: pl.DataFrame, kernels: pl.DataFrame, name: str) -> pl.DataF
 
 
 def _in_order(ranges: pl.DataFrame, kernels: pl.DataFrame, how: str) -> pl.DataFrame:
-    """Pair the n-th with the n-th; no pairs if the numbers differ."""
+    """Pair the n-th range with the n-th kernel; no pairs if their numbers differ."""
     import polars as pl
 
     if ranges.height != kernels.height:
@@ -200,7 +200,7 @@ def _stacks(trace: Counted, calls: pl.Series) -> pl.DataFrame:
 
 
 def _flops(counters: list[str]) -> pl.Expr:
-    """Sum the floating-point operations of the counters; null if no counter counts them."""
+    """Sum the floating-point operations that counters show; null if no counter shows them."""
     import polars as pl
 
     if _FLOPS in counters:

@@ -24,7 +24,7 @@ __all__ = [
     "source_losses",
 ]
 
-# After these, any number of events may be missing, and any value may be wrong.
+# With these losses, any number of events may be missing, and any value may be wrong.
 _WITHOUT_BOUND: Final = frozenset(
     {
         *("truncated", "missing_end", "limit_reached"),
@@ -32,18 +32,18 @@ _WITHOUT_BOUND: Final = frozenset(
         *("compression_corrupt", "compression_checksum"),
     }
 )
-# If more of the bytes or events are lost, the rest is not representative.
+# If a larger fraction of the bytes or events is lost, the rest is not representative.
 _MUCH_LOST: Final = 0.01
-# Whole events, whose bytes are not counted.
+# Losses of whole events, whose bytes are not counted.
 _SKIPPED: Final = frozenset(
     {
         *("not_an_event", "too_deep", "bad_timestamp", "missing_timestamp", "far_timestamp"),
         *("missing_rows", "value_too_long"),
     }
 )
-# Their records have no bytes of their own, but their pages do.
+# Records in these formats have no byte positions, but their pages do.
 _DATABASES: Final = frozenset({"nsight-sqlite", "rocpd"})
-# Found once the whole file is read.
+# Losses found only once the whole file is read.
 _WITHOUT_PLACE: Final = frozenset({"far_timestamp", "long_duration"})
 _HEADER: Final = frozenset({"malformed_header", "header_too_large"})
 
@@ -62,7 +62,7 @@ class Damage(Data):
     """Damage found while reading a file."""
 
     is_grave: bool
-    """Whether an answer may lack what it needs."""
+    """Whether the data needed for an answer may be lost."""
     sentence: str
     """What was found, what it means for an answer, and what to do."""
 
@@ -132,12 +132,12 @@ def has_offset(code: str, format_name: str) -> bool:
 
 
 def advised(damage: Damage | None, hint: str) -> str:
-    """Return advice on what to record, or the damage, which may explain what is missing."""
+    """Return a hint on what to record; if the trace is damaged, the damage instead."""
     return hint if damage is None else damage.sentence
 
 
 _AFTER_RECORD: Final = ("launches", "operators")
-"""Options whose phrase follows "record" alone."""
+"""Options whose phrase only makes sense after the word "record"."""
 
 
 def record_hint(trace: _Read, missing: str, option: str, otherwise: str = "") -> str:
@@ -162,7 +162,7 @@ def blaming(damage: Damage | None) -> Iterator[None]:
 
 
 def _is_much(row: dict[str, Any], n_bytes: int, n_events: int) -> bool:
-    """Whether many events are lost, by bytes, and by number if events are read."""
+    """Whether many events are lost, by bytes, and by number if events were read."""
     if row["code"] in _HEADER:
         return False
     behind = n_bytes - row["first_offset"] if row["code"] == "text_after_end" else 0

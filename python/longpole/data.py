@@ -38,7 +38,7 @@ _PLAIN: Final = frozenset((str, int, float, bool, type(None)))
 
 
 class Data:
-    """The data of an answer; a base class of dataclasses.
+    """Base class of dataclasses that hold the data of an answer.
 
     Examples
     --------
@@ -54,13 +54,13 @@ class Data:
     __slots__ = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON values, in a fixed order."""
+        """Return all data as JSON values, in a fixed order."""
         found: dict[str, Any] = plain(self)
         return found
 
 
 class Row(TypedDict):
-    """A row of a frame, or another dictionary with fixed keys; a base class of these."""
+    """Base class of a row of a frame, or of another dictionary with fixed keys."""
 
 
 class computed(Generic[T]):  # noqa: N801 (a decorator, as `property` is)

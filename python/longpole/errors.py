@@ -21,7 +21,7 @@ class DeviceError(LongpoleError):
 
 
 class RanksError(LongpoleError):
-    """None of the files of several ranks can be read."""
+    """No file of a run with several ranks can be read."""
 
 
 class RecordingWarning(UserWarning):

@@ -1,8 +1,8 @@
-"""Writes files completely or not at all, and never over files to be kept.
+"""Writes files completely or not at all, and never replaces input files.
 
 Every file that longpole writes goes through `new_file`, and files that it appends to go through
-`check_no_input`. Besides the inputs that a function lists, both refuse those of `inputs_protected`,
-which the command line sets to all files given to a command.
+`check_no_input`. In addition to the inputs that a function lists, both refuse those of
+`inputs_protected`, which the command line sets to all files given to a command.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def inputs_protected(inputs: Callable[[], Iterable[Path]]) -> Iterator[None]:
 
 
 def _lies_in(path: Path, folder: Path) -> bool:
-    """Whether a file is in a folder or below it, or a link in there points to the file."""
+    """Whether a file is in a folder or below it, or a link in the folder points to the file."""
     real, file = path.resolve(), path.stat()
     waiting, seen = [folder.resolve()], set[Path]()
     while waiting:

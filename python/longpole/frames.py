@@ -1,4 +1,4 @@
-"""Tables of the core as polars frames; a column name has one dtype in all of them."""
+"""Converts tables of the core to polars frames; a column name has one dtype in all of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def frame_of(table: Table) -> pl.DataFrame:
 
 
 def row_bytes(rows: pl.Series) -> bytes:
-    """Return row numbers in the form that the core takes.
+    """Return row numbers as the bytes that the core accepts.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def row_bytes(rows: pl.Series) -> bytes:
 
 
 def typed(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a frame with the dtypes that the columns have in every frame, so that frames join.
+    """Return a frame with the dtypes that its columns have in all frames, so that frames join.
 
     Examples
     --------

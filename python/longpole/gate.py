@@ -1,4 +1,4 @@
-"""Converts and checks the arguments of public functions, such as paths of what they read.
+"""Converts and checks the arguments of public functions, such as paths of traces.
 
 Every public function of `longpole` passes through `gated`, which checks each argument by the name
 of its parameter, so that a name has one meaning in all functions. An argument may be None if that
@@ -33,7 +33,7 @@ _PATH: Final = (str, PathLike)
 
 
 def gated(function: Public) -> Public:
-    """Accept paths in place of what is read from them, and raise for invalid arguments.
+    """Accept paths in place of objects read from them, and raise for invalid arguments.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def _peaks(name: str, value: Any) -> Any:
 
 
 def _plain(what: str, *types: type) -> Callable[[str, Any], Any]:
-    """Accept values of some types unchanged."""
+    """Return a check that accepts values of the given types unchanged."""
 
     def take(name: str, value: Any) -> Any:
         if isinstance(value, types):

@@ -109,7 +109,7 @@ def _text(arguments: pl.DataFrame, name: str) -> pl.Expr:
 def input_columns(
     dims: str, types: str | None, strides: str | None, values: str | None
 ) -> tuple[list[Any], ...]:
-    """Return the columns of `Trace.inputs` for the strings of one call.
+    """Return the columns of `Trace.inputs` for the recorded strings of one call.
 
     These are its dimensions, types, strides and concrete values. Each tensor or other input has a
     value in every column.

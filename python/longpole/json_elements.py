@@ -1,4 +1,4 @@
-"""Reads a JSON document one element at a time, which bounds memory by what is kept.
+"""Reads a JSON document one element at a time, so that memory is bounded by one element.
 
 A gzip stream of 150 kB can hold 150 MB of brackets, which take gigabytes as Python objects. Only
 the text of one element is held here, up to a limit.
@@ -110,7 +110,7 @@ def _inside(
 
 
 def _with_whole_characters(value: Any) -> Any:
-    """Return a value with `?` for each half of a character, which no text can hold."""
+    """Replace unpaired surrogates by `?`, since they cannot be encoded as text."""
     if isinstance(value, str):
         return value.encode(errors="replace").decode()
     if isinstance(value, list):
@@ -183,7 +183,7 @@ class _Text:
                 raise fault
 
     def _attempt(self) -> tuple[Any, int, ValueError | None]:
-        """Return the next value, where it ends, and the error if the buffer contains none."""
+        """Return the next value, its end, and the error if the buffer has no complete value."""
         try:
             value, end = self._json.raw_decode(self._text, self._at)
             if _SURROGATE.search(self._text, self._at, end):

@@ -115,7 +115,7 @@ def _object(cls: Any) -> Schema:
 
 
 def _any_of(alternatives: Sequence[Any]) -> Schema:
-    """Combine alternatives: plain types in one list, null as one more type of a single other."""
+    """Combine alternatives; plain types become one list, and a single other type may be null."""
     schemas: list[Schema] = []
     for schema in map(schema_of, alternatives):
         schemas += [schema] if schema not in schemas else []
@@ -144,7 +144,7 @@ def types_of(cls: Any) -> dict[str, Any]:
 
 def _type_of_computed(cls: type, name: str) -> Any:
     found = inspect.getattr_static(cls, name)
-    assert isinstance(found, computed)  # noqa: S101 (names_of gives nothing else)
+    assert isinstance(found, computed)  # noqa: S101 - `names_of` returns nothing else
     return get_type_hints(found.ask, include_extras=True)["return"]
 
 
@@ -162,7 +162,7 @@ def _own_descriptions(cls: type) -> dict[str, str]:
     except (OSError, TypeError):
         # A base class such as `dict` has no source.
         return {}
-    assert isinstance(node, ast.ClassDef)  # noqa: S101 (the source of a class is one)
+    assert isinstance(node, ast.ClassDef)  # noqa: S101 - the source of a class is a class definition
     found = {}
     for field, below in pairwise(node.body):
         if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):

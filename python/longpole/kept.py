@@ -1,4 +1,4 @@
-"""Caches answers that several questions about a trace need, with the trace."""
+"""Caches answers that several questions about a trace use, together with the trace."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ _CODED: Final = re.compile(
 
 @lru_cache(maxsize=4096)
 def kernel_label(name: str) -> str | None:
-    """Return what a kernel does, by its name; None if the name is already readable.
+    """Return a short description of a kernel from its name; None if the name is readable.
 
     Examples
     --------

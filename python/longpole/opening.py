@@ -93,7 +93,7 @@ def names_in(folder: _Path) -> list[str]:
 
     descriptor = open_folder(folder)
     try:
-        return sorted(os.listdir(descriptor))  # noqa: PTH208 - a path would be opened again
+        return sorted(os.listdir(descriptor))  # noqa: PTH208 - a path would be opened a second time
     finally:
         os.close(descriptor)
 

@@ -41,9 +41,9 @@ class Peaks:
         return replace(self, matrix={**self.matrix, **tflops}, bandwidth=given, source=source)
 
 
-# For each device: its name here, a pattern for its driver's name, TFLOP/s of the vector units
-# (fp64, fp32) and of the matrix units (fp64, fp32, tf32, fp16, bf16, fp8, int8), and the GB/s of
-# its memory. The first matching pattern counts.
+# For each device: its name in longpole, a pattern for its driver's name, TFLOP/s of the vector
+# units (fp64, fp32) and of the matrix units (fp64, fp32, tf32, fp16, bf16, fp8, int8), and the GB/s
+# of its memory. The first matching pattern counts.
 _SHEETS: Final = {
     "NVIDIA V100 data sheet (2020)": """
         V100 PCIe       V100-PCIE    7.0  14.0   7.0  14.0  -  112  -  -  -   900

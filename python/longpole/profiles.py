@@ -1,8 +1,8 @@
 """Finds the trace of a folder, and the timelines of profiles that consist of several files.
 
 `FORMATS` lists the kinds of such profiles. A rank of one is a folder, a database, or some of the
-files of a folder; one path represents it. What is in no listed format is read as it is, and the
-core detects its format by the first bytes.
+files of a folder; one path represents it. A file in none of these formats is passed to the core as
+it is, which detects its format by the first bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     Ranks = Sequence[tuple[Path, int | None]]
-    """The path that represents each rank, and its number as the profile contains it."""
+    """The path that represents each rank, and its rank number, if the profile contains it."""
 
 __all__ = [
     "FORMATS",
@@ -79,7 +79,7 @@ class ProfileFormat:
     """A kind of profile in files and folders."""
 
     files: re.Pattern[str] | None
-    """Names of files that may be in this format; None if only folders are."""
+    """Names of files that can be in this format; None if only folders can."""
     find: Callable[[Path], Ranks]
     """List the ranks in a folder, or the one of a file; empty if it is of another format.
 
@@ -89,7 +89,7 @@ class ProfileFormat:
 
 
 def has_trace_name(name: str) -> bool:
-    """Whether a file may be a trace, by its name.
+    """Whether the name of a file shows that it can be a trace.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def files_read_with(path: Path) -> list[Path]:
 
 
 def timeline_of(source: str | os.PathLike[str] | bytes | BinaryIO) -> FoundTimeline:
-    """Return the timeline that a file or folder represents, or what is read as it is.
+    """Return the timeline that a file or folder represents; a plain trace is returned as it is.
 
     Raises
     ------
@@ -252,7 +252,7 @@ def _open_mindspore(path: Path) -> Path | bytes:
 
 
 def _not_exported(path: Path) -> Ranks:
-    """Raise for reports and raw files that only the tools of their profiler read."""
+    """Raise for reports and raw files that only the profiler's own tools can read."""
     from longpole.ascend.layout import collected
     from longpole.ascend.problems import profile_error
 
@@ -306,7 +306,7 @@ FORMATS: Final = (
     ProfileFormat(None, _without_timeline, _as_it_is),
     ProfileFormat(None, _xprof, _as_it_is),
 )
-"""The kinds of profiles, in the order in which a path is compared with them."""
+"""The kinds of profiles, in the order in which a path is checked against them."""
 
 
 def _xprof_timelines(folder: Path) -> list[Path]:
@@ -346,7 +346,7 @@ def other_timeline(path: Path) -> Path | None:
 
 
 def profile_rank(path: Path) -> int | None:
-    """Return the rank in the names around a timeline; None if it is not of a profile."""
+    """Return the rank in the names of the folders and files around a timeline, or None."""
     from longpole.ascend.layout import rank_of
     from longpole.mindspore.layouts import rank_of_file
 

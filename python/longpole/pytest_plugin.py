@@ -142,7 +142,7 @@ class Benchmarks:
 
     @property
     def _records(self) -> Path:
-        """Return the record file: that of the pytest which started this one, or our own."""
+        """Return the record file: that of the pytest that started this process, or its own."""
         if self._into is not None:
             return Path(self._into)
         if path := self._config.getoption("longpole_records"):
@@ -151,7 +151,7 @@ class Benchmarks:
         return Path(self._folder.name, "records.jsonl")
 
     def pytest_sessionstart(self) -> None:
-        """Raise for options that would measure wrongly or overwrite something."""
+        """Raise for options that would falsify the measurement or overwrite something."""
         if self._into is not None:
             return
         if getattr(self._config.option, "numprocesses", None) and self._n_runs > 1:
@@ -164,7 +164,7 @@ class Benchmarks:
         self._refuse_baselines()
 
     def _refuse_baselines(self) -> None:
-        """Detect before measuring what would fail after it."""
+        """Raise before measuring if saving the baseline would fail afterwards."""
         from longpole.bench.records.baselines import baseline_path, find_measurements
 
         try:
@@ -218,7 +218,7 @@ class Benchmarks:
         }[self._config.getoption("longpole_fail")]
 
     def _another_run(self) -> str | None:
-        """Start the same pytest again under a guard; return what went wrong, if anything."""
+        """Start the same pytest again under a guard; return the reason if it failed."""
         from longpole.bench.run.guard import Order, run_once
         from longpole.bench.run.output import Tail
 

@@ -1,9 +1,9 @@
-"""Records a training loop: times without a profiler, then a trace, then times again.
+"""Records a training loop: step times without a profiler, then a trace, then times again.
 
-A profiler slows down what it records, above all the host. The recorder therefore times some steps
-without a profiler before and after it records a few, and stores these times in the trace, under the
-key `longpole` of the JSON document. Answers about the trace can then describe the program as it
-runs without a profiler.
+A profiler slows down the program that it records, above all the host. The recorder therefore times
+some steps without a profiler before and after it records a few, and stores these times in the
+trace, under the key `longpole` of the JSON document. Answers about the trace can then describe the
+program as it runs without a profiler.
 
 Nothing here may break the recorded program: any failure becomes a `RecordingWarning`, and the
 program continues.
@@ -43,10 +43,10 @@ N_TIMINGS: Final = 2
 """Number of timings on each side of the recording."""
 
 PROFILER_WARM_UP: Final = 2
-"""Steps that the profiler runs without recording: its first ones are slow."""
+"""Steps that the profiler runs without recording, because its first steps are slow."""
 
 COMPRESSION: Final = 3
-"""Low, because the program waits while its trace is compressed."""
+"""Compression level; low, because the program waits while its trace is compressed."""
 
 
 def record(
@@ -257,14 +257,14 @@ class Recorder:
         """Call a function; an error in it ends the recording but not the program."""
         try:
             function()
-        except Exception as error:  # noqa: BLE001 - no error of a recorder may stop the program
+        except Exception as error:  # noqa: BLE001 - an error of the recorder must not stop the program
             shown = str(error).strip().partition("\n")[0] or type(error).__name__
             kept = f"; {self.path} is complete up to there" if self.path else ""
             self._warn(f"recording failed: {shown}{kept}")
             self._finish()
 
     def _recording(self, profiler: _Profiler) -> Generator[None, None, None]:
-        """Do what is due at the end of each step."""
+        """Start and stop the timings and the profiler, one action at the end of each step."""
         for _ in range(self._plan.warm_up):
             yield
         yield from self._timing("before", profiler)
@@ -409,7 +409,7 @@ class _TorchProfiler:
 
 
 class _JaxProfiler:
-    """The profiler of JAX, which writes a folder; the timeline in it is kept."""
+    """The profiler of JAX, which writes a folder; only the timeline in it is kept."""
 
     def __init__(self) -> None:
         self._jax = import_module("jax")
@@ -516,7 +516,7 @@ def _nothing() -> None:
 
 def _depth_outside() -> int:
     """Return the depth of the innermost frame outside this file, for `warnings.warn`."""
-    depth, frame = 1, sys._getframe(1)  # noqa: SLF001 - as `warnings` itself does
+    depth, frame = 1, sys._getframe(1)  # noqa: SLF001 - `warnings` uses it too
     while frame.f_back is not None and frame.f_code.co_filename == __file__:
         depth, frame = depth + 1, frame.f_back
     return depth

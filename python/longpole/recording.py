@@ -1,6 +1,6 @@
-"""What to record and what to change in the program, in the terms of the trace's profiler.
+"""Advice on what to record and what to change, in the terms of the trace's profiler.
 
-Advice names options. Other profilers than `torch.profiler` have other options for the same purpose;
+Advice names options. Profilers other than `torch.profiler` have other options for the same purpose;
 some exist only for GPUs of one vendor. `OPTIONS` has all of them, one row per profiler, and every
 sentence takes them from there.
 """
@@ -52,31 +52,31 @@ class Options(NamedTuple):
     vendor: Vendor | None
     """Vendor of the recorded devices; None if it records those of several vendors."""
     device: str
-    """GPU activities."""
+    """Option that records GPU activities."""
     launches: str
-    """Launch calls; follows "record" alone."""
+    """How to record launch calls; follows "record" alone."""
     calls: str
-    """The runtime API calls of the host."""
+    """Option that records the runtime API calls of the host."""
     waits: str
-    """Which stream or call waits for which."""
+    """Option that records which stream or call waits for which."""
     schedule: str
-    """Some steps after a warm-up."""
+    """Option that records some steps after a warm-up."""
     stack: str
-    """Python functions."""
+    """Option that records Python functions."""
     step: str
-    """Marks between steps."""
+    """How to mark the end of each step."""
     shapes: str
-    """Input shapes of operators."""
+    """Option that records the input shapes of operators."""
     allocations: str
-    """Memory allocations."""
+    """Option that records memory allocations."""
     ranges: str
-    """A range that the program names."""
+    """Name of the function that annotates a range."""
     operators: str
-    """Host work between runtime API calls."""
+    """Option that records the host work between runtime API calls."""
     synchronize: str
     """A call that waits for the devices."""
     graphs: str
-    """A way to launch many activities at once."""
+    """How to launch many activities at once."""
     graph: str
     """The term for a recorded sequence of launches."""
     no_counters: str
@@ -92,9 +92,9 @@ class Options(NamedTuple):
     rank: str
     """How to set the rank."""
     all_threads: str = ""
-    """Operators on threads that the profiler leaves out by default."""
+    """Option that records operators on threads that the profiler leaves out by default."""
     counters: str = ""
-    """Performance counters of kernels."""
+    """Option that records performance counters of kernels."""
 
 
 _FRAMEWORK: Final = "the profiler of the framework (torch_npu.profiler, mindspore.profiler)"

@@ -67,7 +67,7 @@ class OverheadParts(TypedDict):
     """Recording overhead as found by the core."""
 
     not_estimated: str | None
-    """Why the overhead is unknown."""
+    """Reason why the overhead is unknown."""
     unit: str
     """Unit of the default window."""
     classes: list[dict[str, Any]]
@@ -76,8 +76,9 @@ class OverheadParts(TypedDict):
     latter."""
     factor: float
     misfit: tuple[str, int | None] | None
-    """Why no factor explains the given step time: `longer` than recorded, or `shorter` than the
-    time that remains."""
+    """Reason why no factor explains the given step time: `longer` than recorded, or `shorter` than
+    the time that remains.
+    """
 
 
 class ClassCost(Row):
@@ -102,12 +103,12 @@ class RecordingCost(Row):
     """Recording overhead, and the length of a step without it."""
 
     unit: str
-    """Unit of the times: `step`, or what comes closest to one."""
+    """Unit of the times: `step`, or the closest unit that the trace has."""
     status: CostStatus
     """`estimated` from the trace alone, `measured` when the trace was recorded, `given` by the
     user, or `unknown`."""
     reason: str | None
-    """Why the overhead is unknown, or why a measured time was not used."""
+    """Reason why the overhead is unknown, or why a measured time was not used."""
     recorded_step_ns: int | None
     """The median step as recorded."""
     step_ns: int | None
@@ -216,7 +217,7 @@ def misfit(parts: OverheadParts, step_time_ns: int) -> str | None:
 
 
 def is_told(cost: RecordingCost) -> bool:
-    """Whether answers say that the overhead was removed: it is known, and changes the step."""
+    """Whether answers mention that the overhead was removed: it is known, and changes the step."""
     recorded_ns, step_ns = cost["recorded_step_ns"], cost["step_ns"]
     if not recorded_ns or step_ns is None:
         return False
@@ -255,7 +256,7 @@ def step_sentence(cost: RecordingCost) -> str | None:
 
 
 def _median_of(unit: str) -> str:
-    """Return which of the units a time belongs to; there is only one trace."""
+    """Return the unit with the word `median`, except for a whole trace, which has no median."""
     return unit if unit == "trace" else f"median {unit}"
 
 
@@ -282,7 +283,7 @@ def step_blocks(cost: RecordingCost | None) -> list[Block]:
 
 
 def unused_blocks(cost: RecordingCost | None) -> list[Block]:
-    """Show why a step time measured without the profiler was not used, if so."""
+    """Show why a step time measured without the profiler was not used; empty if it was used."""
     if cost is None or cost["status"] != "estimated" or not cost["reason"]:
         return []
     return [Notes([f"{cost['reason']}."])]

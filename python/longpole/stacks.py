@@ -1,4 +1,4 @@
-"""What surrounds an event and what is inside: its stack and its subtree."""
+"""The events around an event (its stack) and inside it (its subtree)."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _described(trace: Nested, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 class Operators:
-    """The operators around each event."""
+    """Looks up the operators around each event."""
 
     def __init__(self, events: pl.DataFrame) -> None:
         import polars as pl

@@ -1,4 +1,4 @@
-"""Measurements by the core that several questions need, as frames.
+"""Measurements by the core that several questions use, as frames.
 
 Most measurements are methods of `trace.core`, whose tables `frame_of` converts.
 """
@@ -44,7 +44,7 @@ _NO_ROW: Final = 2**32 - 1
 def activities(trace: Trace) -> pl.DataFrame:
     """List every GPU activity in file order, with its launch.
 
-    Most questions begin here, so the frame is cached with its trace.
+    Most questions start from this frame, so it is cached with its trace.
     """
     return frame_of(trace.core.activities())
 
@@ -96,7 +96,7 @@ def spreads(lists: pl.Series) -> pl.DataFrame:
 def around(
     trace: Trace, events: pl.Series, among: pl.Series, side: Literal["innermost", "outermost"]
 ) -> pl.Series:
-    """Find, for each event, the one among others that encloses or equals it; null for null."""
+    """Find, for each event, the event of `among` that encloses or equals it; null for null."""
     import polars as pl
 
     known = events.cast(pl.UInt32).fill_null(_NO_ROW)
@@ -122,7 +122,7 @@ def own_frames(trace: Trace) -> pl.Series:
 
 
 def counters_for_perfetto(series: Sequence[tuple[str, pl.Series, pl.Series]]) -> bytes:
-    """Write series of a name, times in ns and floats as counter tracks for Perfetto."""
+    """Write series (name, times in ns, and floats) as counter tracks for Perfetto."""
     parts = [
         (name, times.to_numpy().tobytes(), values.to_numpy().tobytes())
         for name, times, values in series

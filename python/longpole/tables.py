@@ -53,7 +53,7 @@ class TraceTables:
 
     @property
     def core(self) -> CoreTrace:
-        """The trace as the compiled core holds it."""
+        """The trace as an object of the compiled core."""
         return self._core
 
     @cached_property
@@ -243,7 +243,7 @@ class TraceTables:
 
     @property
     def phases(self) -> dict[str, int]:
-        """Number of events of each phase (`ph`); those without a known one under `""`."""
+        """Number of events of each phase (`ph`); events without a known phase are under `""`."""
         return self._core.phases
 
     @property

@@ -38,7 +38,7 @@ _PROCESS = 100
 
 
 class TraceBuilder:
-    """A Kineto trace built by calls; every method except the last ones returns the builder.
+    """A Kineto trace built by method calls; methods that add something return the builder.
 
     Events are in the file in the order of the calls, so the first has row 0.
 
@@ -55,7 +55,7 @@ class TraceBuilder:
         self._correlation = 0
 
     def header(self, **fields: Any) -> Self:
-        """Set fields besides the events, such as `distributedInfo={"rank": 3}`."""
+        """Set fields other than the events, such as `distributedInfo={"rank": 3}`."""
         self._header |= fields
         return self
 

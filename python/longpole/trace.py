@@ -146,7 +146,7 @@ class Trace(TraceTables):
 
     @cached_property
     def crossings(self) -> pl.DataFrame:
-        """Each `event` that begins inside another one of its thread and ends outside it."""
+        """Each `event` that begins inside another event of its thread and ends after it."""
         return frame_of(self._core.crossings())
 
     @cached_property
@@ -161,12 +161,12 @@ class Trace(TraceTables):
 
     @property
     def window(self) -> tuple[int, int] | None:
-        """From the first to the last event of a main thread or device, in ns; None without any."""
+        """Time of the first and last event of a main thread or device, in ns; None without any."""
         return self._core.whole_window()
 
     @cached_property
     def warning_counts(self) -> dict[str, int]:
-        """Counts of ambiguities in linking and nesting, resolved or not."""
+        """Number of ambiguities found in linking and nesting, by kind, resolved or not."""
         return self._core.warning_counts()
 
     @cached_property
@@ -282,7 +282,7 @@ class Trace(TraceTables):
         return frame_of(self._core.busy((start_ns, end_ns)))
 
     def times_within(self, spans: pl.DataFrame) -> pl.DataFrame:
-        """Measure what threads did in some spans of time, outermost events first.
+        """Measure what threads did in the given spans of time, outermost events first.
 
         Parameters
         ----------
@@ -307,7 +307,7 @@ class Trace(TraceTables):
         """
         return frame_of(self._core.gaps((start_ns, end_ns)))
 
-    def critical_path(  # noqa: PLR0917 - the names are a promise
+    def critical_path(  # noqa: PLR0917 - callers may use the parameter names
         self,
         step: int | str | None = None,
         annotation: str | None = None,
@@ -533,7 +533,7 @@ class Trace(TraceTables):
 
     @property
     def removed_cost(self) -> RecordingCost | None:
-        """Recording overhead, if this is a trace without the profiler; else None."""
+        """Recording overhead that was removed from this trace; None if it is as recorded."""
         return self._cost
 
     def without_profiler(
@@ -643,7 +643,7 @@ class Trace(TraceTables):
         return "without the profiler" if is_without else "as recorded"
 
     def _recorded(self, step_name: str | None, data_load: str | None) -> str | None:
-        """Return how to get the times without the profiler, if those of this trace are longer."""
+        """Return a hint on times without the profiler, if those of this trace are longer."""
         from longpole.recording_cost import recorded_sentence
         from longpole.removed_cost import removed
 

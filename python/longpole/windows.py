@@ -1,4 +1,4 @@
-"""Which part of a trace an answer covers, for every command and function."""
+"""Chooses the part of a trace that an answer covers, for every command and function."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ __all__ = [
 _LARGEST = 2**63
 
 Unit = Literal["step", "repetition", "annotation", "time_range", "trace"]
-"""What a window is."""
+"""The kind of a window."""
 
 
 def noun_of(unit: str) -> str:
-    """Return what a sentence calls a unit.
+    """Return the noun for a unit in a sentence.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class Window:
 
     @property
     def noun(self) -> str:
-        """What shares of the window refer to."""
+        """Noun for the whole that shares of the window refer to."""
         return noun_of(self.kind)
 
     @property
@@ -125,14 +125,14 @@ class Window:
         return {name: pl.lit(getattr(self, name), pl.Int64) for name in ("start_ns", "end_ns")}
 
     def starting(self, events: pl.DataFrame) -> pl.DataFrame:
-        """Return the events that start in it; `start_ns` is their column."""
+        """Return the events that start in the window, by their column `start_ns`."""
         import polars as pl
 
         start_ns = pl.col("start_ns")
         return events.filter((start_ns >= self.start_ns) & (start_ns < self.end_ns))
 
     def clip(self, events: pl.DataFrame) -> pl.DataFrame:
-        """Return the events that overlap the window, with their time in it as `inside_ns`."""
+        """Return the events that overlap the window; `inside_ns` is their time in the window."""
         import polars as pl
 
         start, end = pl.col("start_ns"), pl.col("start_ns") + pl.col("duration_ns")

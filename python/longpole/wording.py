@@ -58,7 +58,7 @@ _PLACE_OF_FRAME: Final = re.compile(r"^(?P<path>.*[/\\])(?P<file>[^/\\]+\(\d+\):
 
 
 def duration(nanoseconds: int) -> str:
-    """Format a time with three digits and the fitting unit.
+    """Format a time with three digits, in the unit that fits best.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def duration(nanoseconds: int) -> str:
     """
     if nanoseconds == 0:
         return "0 s"
-    # A value that rounds up to 1000 of a unit is written as 1 of the next.
+    # A value that rounds up to 1000 of a unit is written as 1 of the next unit.
     size = abs(nanoseconds) / _ROUNDS_UP
     unit_ns, unit = next((unit for unit in _UNITS if size >= unit[0]), _UNITS[-1])
     return f"{_three_digits(nanoseconds / unit_ns, is_whole=unit_ns == 1)} {unit}"
@@ -132,7 +132,7 @@ def listing(names: Sequence[str]) -> str:
 
 
 def share(part: float) -> str:
-    """Format a fraction in percent; the text must name what it is a share of.
+    """Format a fraction in percent; the surrounding text must name the whole.
 
     Examples
     --------
@@ -224,7 +224,7 @@ def escape(text: str) -> str:
 
 
 def short_name(name: str | None, width: int = 60) -> str:
-    """Shorten a name to a width: kernels to what they do, Python frames to file and function.
+    """Shorten a name to a width: kernels to their operation, Python frames to file and function.
 
     Examples
     --------
@@ -245,7 +245,7 @@ def short_name(name: str | None, width: int = 60) -> str:
 
 
 def _clean(name: str) -> str:
-    """Return a name without C++ noise, and an autograd node by what it is the backward of."""
+    """Return a name without C++ noise; an autograd node becomes `backward of` its operator."""
     node = _NODE.match(name)
     if node:
         return escape(f"backward of {node['forward']}" if node["forward"] else node["other"])
@@ -310,7 +310,7 @@ def short_names(names: Sequence[str | None], width: int) -> list[str]:
 
 
 def _told_apart(names: Sequence[str | None], short: list[str], width: int) -> list[str]:
-    """Add the words in which names of kernels that do the same differ, else a number."""
+    """Add the words that distinguish kernels with the same short name, else a number."""
     meant: dict[str, set[str]] = {}
     for text, name in zip(short, names, strict=True):
         if name is not None and kernel_label(name) is not None:
@@ -340,9 +340,9 @@ def _each_apart(label: str, alike: list[str], width: int) -> list[tuple[str, str
 
 
 def _rest(name: str, alike: set[str], room: int) -> str:
-    """Return the part of a name from the word in which it differs from others."""
+    """Return the part of a name that starts with the word in which it differs from others."""
     texts = {other: _clean(other) for other in alike}
-    first, last = min(texts.values()), max(texts.values())  # between them are all others
+    first, last = min(texts.values()), max(texts.values())  # all others sort between these
     text = texts[name]
     common = next(
         (at for at, (one, two) in enumerate(zip(first, last, strict=False)) if one != two),
@@ -357,7 +357,7 @@ def _difference(name: str, alike: set[str], width: int) -> str:
     """Keep the beginning of a name, and the part where it differs from others."""
     texts = {other: _plain(other) for other in alike}
     text = texts[name]
-    first, last = min(texts.values()), max(texts.values())  # between them are all others
+    first, last = min(texts.values()), max(texts.values())  # all others sort between these
     common = next(
         (at for at, (one, two) in enumerate(zip(first, last, strict=False)) if one != two),
         len(first),
@@ -384,7 +384,7 @@ def _plain(name: str) -> str:
 
 
 def _short_frame(path: str, file: str, width: int) -> str:
-    """Keep as many of the last folders as fit."""
+    """Keep as many of the innermost folders as fit."""
     short = escape(file)
     folders = [folder for folder in re.split(r"[/\\]", path) if folder]
     for folder in reversed(folders):

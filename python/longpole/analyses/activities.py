@@ -22,7 +22,7 @@ __all__ = ["NOTHING", "ActivityRow", "WorkClass", "activities", "chosen"]
 WorkClass = Literal["compute", "communication", "copy"]
 
 NOTHING: Final = Window("time_range", None, 0, 0, "nothing has a duration")
-"""Window of a trace in which none can be chosen."""
+"""Window for a trace in which no window can be chosen."""
 
 
 class ActivityRow(Row):
@@ -93,7 +93,7 @@ def chosen(trace: Trace, window: Window, where: pl.Expr | str | None) -> bytes |
 
 @kept
 def _within(trace: Trace, window: Window) -> pl.DataFrame:
-    """List all activities of a window, the basis of most questions."""
+    """List all activities of a window, from which most questions start."""
     found = _clipped(sweeps.activities(trace), window)
     runs = found.select(_runs_in(window).alias("runs"))["runs"]
     return found if runs.all(ignore_nulls=False) else found.filter(runs)

@@ -26,7 +26,7 @@ class ActivityTypesRow(Row):
 
     device: int | None
     types: str
-    """Such as `compute + communication`; `idle` if none ran."""
+    """Types that ran, such as `compute + communication`; `idle` if none ran."""
     duration_ns: int
     busy_share: float | None
     """Share of the time in which any activity ran; null for `idle`."""

@@ -22,7 +22,7 @@ __all__ = ["AnnotatedKernelRow", "annotated_kernels", "with_annotations"]
 
 
 class AnnotatedKernelRow(KernelRow):
-    """GPU activities with one name in one annotation."""
+    """All GPU activities with the same name in the same annotation."""
 
     annotation: str | None
     """Innermost annotation around the launch; otherwise the one that the profiler recorded on the
@@ -72,7 +72,7 @@ def with_annotations(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
         drawn = found.select("event").join(ranges, on="event", how="left", maintain_order="left")
         around = drawn.select(pl.coalesce(around, "annotation")).to_series()
     of_forward = sweeps.around(trace, _forward_operators(trace, found["call"]), ours, "innermost")
-    # The row of an event in a frame is its number.
+    # The number of an event is its row in `events`.
     names = trace.events["name"].gather(around.fill_null(of_forward))
     is_backward = around.is_null() & of_forward.is_not_null()
     return found.with_columns(names.alias("annotation"), is_backward.alias("is_backward"))

@@ -22,7 +22,7 @@ _SIDES: Final = {"annotation": "host", "device_annotation": "device"}
 
 
 class AnnotationTimeRow(DurationFigures):
-    """Annotations with one name, on the host or on a device."""
+    """All annotations with the same name, on the host or on a device."""
 
     side: Literal["host", "device"]
     """`host`; or `device` for the range that the profiler recorded around the kernels launched by

@@ -34,16 +34,16 @@ _TRACKS: Final = {
 
 
 class AscendOverlapRow(Row):
-    """A time of a step, recomputed and as recorded by Ascend's tool."""
+    """A time quantity of a step, recomputed and as recorded by Ascend's tool."""
 
     step: int | None
-    """Null for the whole trace."""
+    """Number of the step; null for the whole trace."""
     quantity: str
     """`computing_ns`, `communication_ns`, `not_overlapped_ns`, `overlapped_ns`, `free_ns` or
     `stage_ns` (from the first to the last computing or communicating activity of the step)."""
     recomputed_ns: int
     recorded_ns: int | None
-    """Null if the tool does not report it."""
+    """Value recorded by the tool, in ns; null if it does not report it."""
     difference_ns: int | None
     source: str | None
 
@@ -152,7 +152,7 @@ def _work(trace: Trace) -> pl.DataFrame:
 
 
 class _Union:
-    """The union of spans. The covered part of any interval takes two look-ups."""
+    """A union of spans; computing the covered part of an interval takes two look-ups."""
 
     def __init__(self, spans: pl.DataFrame) -> None:
         ordered = spans.sort("start_ns").select("start_ns", reach_ns=pl.col("end_ns").cum_max())

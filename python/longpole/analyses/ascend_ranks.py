@@ -1,4 +1,4 @@
-"""How long each rank of a cluster computed and waited, and which rank is slow."""
+"""Compares how long each rank of a cluster computed and waited, and which rank is slow."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _waits(trace: Trace) -> dict[int | None, tuple[int, int | None]]:
-    """Return the waiting inside collectives by step, and the peer of the longest wait."""
+    """Return the waiting time inside collectives by step, and the peer of the longest wait."""
     events = trace.events.select("event", "start_ns")
     waits = trace.collective_waits.join(events, on="event").sort("start_ns")
     steps = trace.steps.select("step", "window_end_ns", step_ns="start_ns").sort("step_ns")

@@ -30,7 +30,7 @@ class BreakdownRow(Row):
 
     device: int | None
     stream: int | None
-    """Null for the device as a whole."""
+    """Number of the stream; null for the device as a whole."""
     busy_ns: int
     compute_ns: int
     communication_ns: int
@@ -51,7 +51,7 @@ class BreakdownRow(Row):
 def breakdown(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:
-    """Split a window by what ran, for each device and each of its streams.
+    """Split a window by type of GPU activity, for each device and each of its streams.
 
     Time in which several activities run counts once: as compute, else communication, else copy.
     Synchronization records and annotations are not activities.

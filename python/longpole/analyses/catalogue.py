@@ -1,9 +1,9 @@
-"""The tables of a trace: their list, the decorator that declares one, and how one is asked.
+"""The tables of a trace: their list, the decorator that declares one, and how to compute one.
 
 A table is a file of this folder with a function of the same name, which takes a trace and a window
 and returns a frame, or data with `blocks()` and `records()`. The names of its other parameters are
-those of command-line options. A docstring describes them if they mean anything else than `_SHARED`
-says.
+those of command-line options. A docstring describes them if their meaning differs from that in
+`_SHARED`.
 """
 
 from __future__ import annotations
@@ -97,9 +97,9 @@ TABLES: Final[Mapping[str, Mapping[str, str]]] = {
         "violations": "Dependencies that would go back in time",
     },
 }
-"""Tables and what each holds, by the question that they answer."""
+"""The tables, grouped by the question that they answer, with a description of each."""
 PATH_TABLES: Final = frozenset(("segments", "slack", "sync", "violations"))
-"""Tables about the critical path, which no file of this folder makes."""
+"""Tables about the critical path, which are not computed in this folder."""
 _MOST_ROWS: Final = 20
 _SHARED: Final = {
     "trace": "The trace.",
@@ -177,7 +177,7 @@ def shared_parameters(*, needs_arguments: bool = False) -> Callable[[Question], 
 
 
 def questions() -> dict[str, str]:
-    """Return the name and description of each table that a file of this folder makes."""
+    """Return the name and description of each table that is computed in this folder."""
     found = {name: text for tables in TABLES.values() for name, text in tables.items()}
     return {name: found[name] for name in sorted(found.keys() - PATH_TABLES)}
 
@@ -200,13 +200,13 @@ def gives_frame(name: str) -> bool:
 
 
 def choices_of(name: str) -> frozenset[str]:
-    """Return the options of a question besides a trace and a window."""
+    """Return the options of a question in addition to a trace and a window."""
     _, *others = inspect.signature(question(name)).parameters
     return frozenset(others) - {"window"}
 
 
 def reads_memory_files(name: str) -> bool:
-    """Whether a table can also be read from memory timelines and snapshots."""
+    """Whether a table also accepts memory timelines and snapshots."""
     return name not in PATH_TABLES and "recording" in inspect.signature(question(name)).parameters
 
 
@@ -218,7 +218,7 @@ def arguments_of(name: str) -> Literal["ids", "default"]:
 def answer_blocks(
     name: str, trace: Trace, window: Window | None = None, *, most: int = _MOST_ROWS
 ) -> Sequence[Block]:
-    """Return the answer about a window as blocks; a frame has at most `most` rows."""
+    """Return the answer about a window as blocks, with at most `most` rows of a frame."""
     from longpole.analyses.empty_tables import why_empty
     from longpole.analyses.impossible_values import impossible_values
     from longpole.analyses.legends import legend
@@ -248,7 +248,7 @@ def _frame_blocks(frame: pl.DataFrame, most: int) -> list[Block]:
 
 
 def _shown(frame: pl.DataFrame, most: int) -> tuple[pl.DataFrame, str | None]:
-    """Return the first rows, or the longest of single events, and the total number."""
+    """Return the first rows, or the longest for single events, and a note on the total number."""
     from longpole.wording import count
 
     more = frame.height - most

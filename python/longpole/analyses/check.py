@@ -1,4 +1,4 @@
-"""Problems of a trace, and their effect on an analysis."""
+"""Lists problems of a trace and their effect on an analysis."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["Finding", "Place", "check", "finding"]
 _LARGE_SHIFT_NS = 20_000
 _MOST_SHOWN = 8
 _FEWEST_ALIKE = 3
-"""Number of steps that are a group of their own rather than exceptions."""
+"""Minimum number of steps of similar length that form a group rather than exceptions."""
 _TWICE = 2
 
 
@@ -47,7 +47,7 @@ def check(trace: Trace) -> tuple[Finding, ...]:
     >>> [finding.code for finding in check(trace) if finding.severity == "warning"]
     ['unlinked_device_work']
     """
-    # A damaged file may have recorded what is missing: do not suggest recording it.
+    # A damaged file may have lost what is missing, so recording it is not suggested.
     hint = _hint if trace.damage is None else lambda *_: None
     of_events = [replace(found, hint=hint(trace, found)) for found in _of_events(trace)]
     findings = [*_of_reading(trace), *_messages(trace), *_of_files(trace), *of_events]
@@ -148,7 +148,7 @@ class _EventWarning(NamedTuple):
     longest_ns: int
 
     def found(self, **blanks: str) -> Finding:
-        """Return it as a finding."""
+        """Return the warning as a finding."""
         first = Place(event=self.event, name=self.name)
         return finding(self.code, self.n_events, first, **blanks)
 
@@ -225,7 +225,7 @@ def _marks(trace: Trace, warnings: Sequence[_EventWarning]) -> Iterator[Finding]
     steps = trace.core.steps(None).to_dicts()
     if not steps:
         yield finding("no_steps")
-    if not trace.core.is_of_server:  # Answers about a server are about one kind of iterations.
+    if not trace.core.is_of_server:  # answers about a server cover one kind only
         yield from _two_lengths(trace, steps)
     for warning in _of_code("reused_external_ids", warnings):
         yield warning.found()
@@ -235,9 +235,9 @@ def _marks(trace: Trace, warnings: Sequence[_EventWarning]) -> Iterator[Finding]
 
 
 def _two_lengths(trace: Trace, steps: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
-    """Find steps whose length is not that of the step of median length.
+    """Find steps whose length differs from that of the step of median length.
 
-    As in the choice of that step, only complete steps that follow another one count.
+    As in the choice of that step, only complete steps that follow another step count.
     """
     numbers = {step["step"] for step in steps}
     follow = [step for step in steps if step["complete"] and step["step"] - 1 in numbers]
@@ -268,7 +268,7 @@ def _length_ns(step: Mapping[str, Any]) -> int:
 
 
 def _lengths(steps: Sequence[Mapping[str, Any]]) -> str:
-    """Return the lengths of steps, which are sorted by length, in words."""
+    """Describe the lengths of steps, which are sorted by length."""
     least_ns, most_ns = _length_ns(steps[0]), _length_ns(steps[-1])
     return duration(least_ns) if least_ns == most_ns else duration_range(least_ns, most_ns)
 

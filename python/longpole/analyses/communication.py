@@ -81,7 +81,7 @@ def communication(
     ('all_reduce', 10000, 30000)
     """
     window = window_of(trace, window)
-    # The row of an event in a frame is its number.
+    # The number of an event is its row in `events`.
     told = trace.events.select("name", "device", "stream", "start_ns", "duration_ns")
     found = trace.collectives.hstack(told[trace.collectives["event"]])
     found = found.clear() if window is None else window.clip(found).drop("inside_ns")
@@ -118,5 +118,5 @@ def _measured(rows: pl.DataFrame) -> pl.DataFrame:
 def _python(trace: Trace, calls: pl.Series) -> pl.Series:
     """Find the user's Python function around each call."""
     around = sweeps.around(trace, calls, sweeps.own_frames(trace), "innermost")
-    # The row of an event in a frame is its number.
+    # The number of an event is its row in `events`.
     return trace.events["name"].gather(around)

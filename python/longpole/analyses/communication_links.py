@@ -34,9 +34,9 @@ class CommunicationLinkRow(Row):
     count: int
     bytes: int
     duration_ns: int
-    """Sum over the tasks."""
+    """Sum of the durations of the tasks."""
     bandwidth_gb_per_s: float | None
-    """In 10^9 bytes per second."""
+    """Bandwidth in 10^9 bytes per second."""
 
 
 @table(CommunicationLinkRow, needs_arguments=True)

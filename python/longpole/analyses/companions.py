@@ -1,4 +1,4 @@
-"""Inconsistencies between the traces of several ranks: each is compared with earlier ones."""
+"""Finds inconsistencies between the traces of several ranks: compares each with earlier ones."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _FAR_NS: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Companion:
-    """What is kept of a trace."""
+    """The properties of a trace that later traces are compared with."""
 
     name: str
     rank: int | None
     world_size: int | None
     span_ns: tuple[int, int] | None
-    """From its first to its last event, in ns since 1970."""
+    """Time of its first and last event, in ns since 1970."""
 
 
 class Companions:
@@ -73,7 +73,7 @@ def _span_ns(trace: Trace) -> tuple[int, int] | None:
 
 
 def _apart_ns(one: _Companion, other: _Companion) -> int:
-    """Return the time between two ranks of one run that do not overlap."""
+    """Return the time between the recordings of two ranks of one run that do not overlap."""
     is_one_run = one.world_size == other.world_size and one.rank != other.rank
     if not is_one_run or None in {one.rank, other.rank}:
         return 0

@@ -94,7 +94,7 @@ def copies(
 
 @kept
 def _all_copies(trace: Trace, window: Window | None) -> pl.DataFrame:
-    """List all copies of a window, which several questions ask for."""
+    """List all memcpys and memsets of a window; cached, since several questions use them."""
     found = activities(trace, window).filter(pl.col("work_class") == "copy")
     joined = found.join(_sizes(trace), on="event", how="left", maintain_order="left")
     name = pl.col("name").cast(pl.String)

@@ -18,7 +18,7 @@ __all__ = ["CopySummaryRow", "copy_summary"]
 
 
 class CopySummaryRow(Figures):
-    """The memcpys and memsets of one direction on one device."""
+    """All memcpys and memsets of one direction on one device."""
 
     device: int | None
     name: str
@@ -31,8 +31,9 @@ class CopySummaryRow(Figures):
     bandwidth_gb_per_s: float | None
     """Bytes divided by duration, for activities with a known size, in 10^9 bytes per second."""
     n_changes: int | None
-    """Number of changes of `copy_bandwidth` above 0, of which `mean` to `max` are computed, in 10^9
-    bytes per second."""
+    """Number of rows of `copy_bandwidth` above 0, from which `mean` to `max` (in 10^9 bytes per
+    second) are computed.
+    """
 
 
 @table(CopySummaryRow, needs_arguments=True)

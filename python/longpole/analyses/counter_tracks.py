@@ -57,7 +57,7 @@ def counter_tracks(
 def _tracks(
     series: pl.DataFrame, title: str, place: str, value: str
 ) -> Iterator[tuple[str, pl.Series, pl.Series]]:
-    """Split a series by stream or device; at equal times the last value holds."""
+    """Split a series by stream or device; of values at the same time, the last one is used."""
     last = series.group_by("device", place, "time_ns", maintain_order=True).last()
     for key, rows in last.group_by("device", place, maintain_order=True):
         yield title.format(*key), rows["time_ns"], rows[value].cast(pl.Float64)

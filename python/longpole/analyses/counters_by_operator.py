@@ -57,7 +57,7 @@ def counters_by_operator(
     """
     found = trace.counters_by_operator()
     if window is not None:
-        # The row of an event in a frame is its number.
+        # The number of an event is its row in `events`.
         begin_ns = trace.events["start_ns"].gather(found["call"])
         begun = begin_ns.is_between(window.start_ns, window.end_ns)
         found = found.filter(begun | found["call"].is_null())

@@ -45,7 +45,7 @@ class DevicePeaks(Data):
 
 
 def listed_peaks(known: Mapping[int | None, Peaks]) -> tuple[DevicePeaks, ...]:
-    """Combine the peaks of devices that are alike."""
+    """Combine devices with equal peaks."""
     return tuple(
         DevicePeaks(device, it.name, it.matrix, it.vector, it.bandwidth, it.source)
         for device, it in known.items()
@@ -105,7 +105,7 @@ def _check(tflops: Mapping[str, float], bandwidth: float | None) -> None:
 
 
 def peak_sentences(peaks: Mapping[int | None, Peaks]) -> list[str]:
-    """Describe the peaks used, once for devices that are alike."""
+    """Describe the peaks used, once for devices with equal peaks."""
     devices: dict[str, list[str]] = {}
     for device, known in peaks.items():
         devices.setdefault(_words(known), []).append("?" if device is None else str(device))
@@ -123,7 +123,7 @@ def _words(peaks: Peaks) -> str:
 
 
 def precision() -> pl.Expr:
-    """Return the type a kernel computes with; null for types without a peak.
+    """Return the type that a kernel computes with; null for types without a known peak.
 
     fp32 products may run as TF32, which only the kernel name shows.
     """

@@ -1,4 +1,4 @@
-"""How each device spent a window, and why it was idle."""
+"""Measures how each device spent a window, and why it was idle."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHORT_NS: Final = 30_000
 
 @dataclass(frozen=True, slots=True)
 class BusyTime:
-    """How long a stream, or a whole device (`stream` is None), was busy, and with what.
+    """How long a stream, or a whole device (`stream` is None), was busy, by type of activity.
 
     Compute, communication, copy and idle sum to the window; time in which several ran counts for
     the first of them. The totals count all time of a type, whether or not others ran.
@@ -55,7 +55,7 @@ class IdleTime:
     host_ns: int | None
     """Part of the first three before the launching call returned."""
     reason: str | None = None
-    """Why the causes are not known, if they are not."""
+    """Reason why the causes are not known; None if they are."""
 
 
 _OF_LAUNCHED: Final = ("waiting_for_launch", "between_activities", "other_wait")

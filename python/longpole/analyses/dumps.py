@@ -1,4 +1,4 @@
-"""Dumps of a hang: which call is incomplete, which ranks lack it, and which wait in it."""
+"""Analyses dumps of a hang: which call is incomplete, and which ranks lack it or wait in it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Dumps(Data):
 
     @property
     def is_inconclusive(self) -> bool:
-        """Whether no call is open, or ranks lack dumps and no other rank is late."""
+        """Whether no call is open, or only ranks without a dump are late."""
         calls = self.set.open_calls
         return not calls or not any(it.waits_for or self._disagreement(it) for it in calls)
 

@@ -1,4 +1,4 @@
-"""Why a table has no rows: what the trace lacks, or what the program did not do."""
+"""Explains why a table has no rows: what the trace lacks, or what the program did not do."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["why_empty"]
 
 
 class _Need(NamedTuple):
-    """Events that a table is made of."""
+    """Events that a table is computed from."""
 
     is_recorded: Callable[[Trace], bool]
     missing: str
     option: str | None = None
-    """The field of `Options` that records them; None if the program makes the difference."""
+    """The field of `Options` that records them; None if that depends on the program."""
     otherwise: str = ""
 
 
@@ -148,7 +148,7 @@ _TABLES: Final[Mapping[str, tuple[Sequence[_Need], str]]] = {
     "sync": ((_ACTIVITIES, _CALLS), "No wait of a call or stream was recorded in it."),
     "violations": ((), "No dependency would go back in time."),
 }
-"""What each table is made of, and what it means if that was recorded but not in the window."""
+"""Events that each table needs, and what it means if they were recorded but not in the window."""
 _NOT_OF_WINDOWS: Final = frozenset(
     (
         *("ascend_overlap", "collective_waits", "communication_links", "iterations"),
@@ -158,7 +158,7 @@ _NOT_OF_WINDOWS: Final = frozenset(
 
 
 def why_empty(name: str, recording: Trace | Allocations, *, is_part: bool = False) -> str:
-    """Return a sentence on why a table has no rows; `is_part` of a trace, not of all of it.
+    """Return a sentence on why a table has no rows; `is_part`: it covers part of a trace.
 
     Examples
     --------

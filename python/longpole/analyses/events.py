@@ -75,7 +75,7 @@ def events(
 
 
 def _around(trace: Trace, number: int) -> pl.DataFrame:
-    """Return an event, and what it is related to."""
+    """Return an event and the events related to it."""
     is_it = pl.col("event") == number
     related = trace.stack_of(number).filter(~is_it).select("event", "relation")
     found = trace.events

@@ -55,7 +55,7 @@ class ExecutionCoverage(Data):
 
     @computed
     def wildcard_share_of_flops(self) -> float | None:
-        """The share of the operations with only a row with wildcards; None if none are known."""
+        """Fraction of the FLOPs with only a wildcard row; None if none are known."""
         total = int(self.rows["flops"].sum())
         wildcard = int(self.rows.filter(pl.col("match") == "wildcard")["flops"].sum())
         return wildcard / total if total else None
@@ -88,7 +88,7 @@ def execution_coverage(execution: ExecutionTrace, results: Source) -> ExecutionC
 
 
 def _summed(rows: pl.DataFrame) -> pl.DataFrame:
-    """Group the calls of each GEMM; GEMMs to tune come first."""
+    """Sum the calls of each GEMM; GEMMs to tune come first."""
     keys = ("name", "operator", "parameters", "match", "solution")
     joined = rows.group_by(*keys).agg(
         pl.col("calls").sum(),

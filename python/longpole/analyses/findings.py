@@ -24,12 +24,12 @@ __all__ = [
 Severity = Literal["info", "warning", "altered", "data_loss"]
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("data_loss", "altered", "warning", "info")
-"""Most severe first."""
+"""All severities, most severe first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a finding first occurred: a byte of the uncompressed file, or an event."""
+    """The first occurrence of a finding: a byte of the uncompressed file, or an event."""
 
     offset: int | None = None
     event: int | None = None
@@ -50,7 +50,7 @@ class Finding(Data):
 
 
 class Kind(NamedTuple):
-    """What all findings of one code have in common; sentence and hint may have placeholders.
+    """The properties that all findings of one code share; texts may have placeholders.
 
     The placeholders of a hint are those of `longpole.recording.Options`.
     """

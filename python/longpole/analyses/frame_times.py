@@ -46,7 +46,7 @@ _FIGURES: Final = (
 
 
 class FrameRow(Row):
-    """The frames with one name."""
+    """All frames with the same name."""
 
     row: Literal["frame", "outside", "unlinked"]
     """`outside`: GPU activities launched outside all such frames; `unlinked`: GPU activities
@@ -85,7 +85,7 @@ class FrameTimes(Data):
     """Time of all GPU activities, the base of the shares."""
     top: int = field(metadata=HIDDEN)
     hint: str | None = field(default=None, metadata=HIDDEN)
-    """Why there may be fewer rows than expected."""
+    """Reason why there may be fewer rows than expected."""
     is_tree: bool = field(default=False, metadata=HIDDEN)
     """Whether names are paths, shown as a tree."""
     is_sorted: bool = field(default=False, metadata=HIDDEN)
@@ -196,7 +196,7 @@ def rest_rows(times: ContextTimes) -> pl.DataFrame:
 
 
 def host_limits(trace: Trace, window: Window) -> bool:
-    """Whether the verdict about a window names the host first."""
+    """Whether the verdict about a window says that the host limits it."""
     try:
         verdict = trace.verdict(between=(window.start_ns, window.end_ns))
     except WindowError:

@@ -33,9 +33,9 @@ class GapRow(Row):
     """Its start, from the start of the window."""
     duration_ns: int
     cause: str
-    """As in `idle_time`; a late launch followed by a longer wait is one gap here."""
+    """Cause as in `idle_time`; a late launch followed by a longer wait is one gap here."""
     host_name: str | None
-    """What the launching thread did most of `host_ns`, as in `host_while_idle`."""
+    """Activity of the launching thread that took most of `host_ns`, as in `host_while_idle`."""
     next_event: int | None
     """The activity that ended the gap; null if none did."""
     next_name: str | None
@@ -43,7 +43,7 @@ class GapRow(Row):
     """The activity before the gap."""
     previous_event: int | None
     host_ns: int | None
-    """Part before the launch call of the next activity returned."""
+    """Part of the gap before the launch call of the next activity returned."""
     window_share: float
     call: int | None
     """Event of that launch call."""
@@ -106,11 +106,11 @@ _CAUSE = (
     .then(pl.lit("between_activities"))
     .otherwise(pl.lit("other_wait"))
 )
-"""Of the whole gap, also if the window cuts it."""
+"""Cause of the whole gap, also if the window clips it."""
 
 
 def _with_neighbours(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
-    """Add the activities before and after each gap; without one before, the trace begins."""
+    """Add the activities before and after each gap; null before the first activity."""
     works = sweeps.activities(trace).filter(pl.col("duration_ns") >= 0)
     works = works.with_columns(end_ns=pl.col("start_ns") + pl.col("duration_ns"))
     name = pl.col("name").cast(pl.String)

@@ -32,7 +32,7 @@ class GemmCoverageRow(ProductRow):
     kernel_ns: int
     """Time of its kernels in the window."""
     path_ns: int
-    """Part of that time on the critical path: upper bound of the gain from tuning this GEMM."""
+    """Part of `kernel_ns` on the critical path: upper bound of the gain from tuning this GEMM."""
     mean_ns: float
     """Mean kernel time per call."""
     tuned_ns: float | None
@@ -56,17 +56,17 @@ class GemmCoverage(Data):
 
     @computed
     def tuned_ns(self) -> int:
-        """Part of it that is certain to be tuned."""
+        """Part of `gemm_ns` that is certain to be tuned."""
         return sum(self.rows.filter(_TUNED)["kernel_ns"].to_list())
 
     @computed
     def gemm_path_ns(self) -> int:
-        """Time of these kernels on the critical path."""
+        """Time of GEMM kernels on the critical path."""
         return sum(self.rows["path_ns"].to_list())
 
     @computed
     def tuned_path_ns(self) -> int:
-        """Part of it that is certain to be tuned."""
+        """Part of `gemm_path_ns` that is certain to be tuned."""
         return sum(self.rows.filter(_TUNED)["path_ns"].to_list())
 
     @computed
@@ -81,7 +81,7 @@ class GemmCoverage(Data):
 
     @computed
     def wildcard_share_of_gemm_time(self) -> float | None:
-        """The share of the time in GEMMs with only a row with wildcards; None if there is none."""
+        """Fraction of the GEMM time with only a wildcard row; None without GEMM time."""
         wildcard_ns = int(self.rows.filter(pl.col("match") == "wildcard")["kernel_ns"].sum())
         return wildcard_ns / self.gemm_ns if self.gemm_ns else None
 

@@ -22,7 +22,7 @@ _KEYS: Final = ("operator_name", "annotation", "kind", "name")
 
 
 class GraphKernelRow(Row):
-    """GPU activities of CUDA graphs with one operator and name."""
+    """All GPU activities of CUDA graphs with the same operator and name."""
 
     operator_name: str | None
     """Innermost operator around the captured call; null if unknown."""
@@ -34,7 +34,7 @@ class GraphKernelRow(Row):
     duration_ns: int
     """Time inside the window."""
     joined_by: Literal["node_id", "order"] | None
-    """Null if the capture is not known."""
+    """How node and captured call were joined; null if the capture is not known."""
 
 
 @table(GraphKernelRow, needs_arguments=True)

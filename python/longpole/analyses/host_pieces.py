@@ -1,7 +1,7 @@
-"""What a thread did at each moment of some spans of time, by the innermost event.
+"""Splits spans of a thread by the innermost event that ran at each moment.
 
-Time in no operator, call, Python function or annotation of the program is named by what came before
-and after it, as the remedy `python_between_operators` does.
+Time in no operator, call, Python function or annotation of the program gets a name from the events
+before and after it, as in the remedy `python_between_operators`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KNOWN: Final = ("operator", "runtime", "driver")
 """Kinds of events that name the time between them."""
 _WIDEST: Final = 60
 _MOST_WALKS: Final = 32
-"""Number of parents that an event is followed to if they end before it."""
+"""Maximum number of parents to follow from an event if they end before it."""
 _MIN, _MAX = (pl.lit(time_ns, pl.Int64) for time_ns in (-(2**63), 2**63 - 1))
 _SCHEMA: Final = {
     "span": pl.UInt32,
@@ -52,7 +52,7 @@ def host_spans(gaps: pl.DataFrame) -> pl.DataFrame:
 
 
 def host_pieces(trace: Trace, spans: pl.DataFrame) -> pl.DataFrame:
-    """Split spans of time of threads by what ran innermost.
+    """Split spans of time of threads by the innermost event.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def host_pieces(trace: Trace, spans: pl.DataFrame) -> pl.DataFrame:
 
 
 def _owners(events: pl.DataFrame, crossings: pl.Series) -> pl.DataFrame:
-    """Return for each moment of a thread the innermost event, null outside all: they tile it."""
+    """Return spans that tile each thread: its innermost event, null where none runs."""
     events = events.filter(pl.col("end_ns") > pl.col("start_ns"))
     depth = pl.col("depth").cast(pl.Int64)
     opened = events.select("lane", "event", time_ns="start_ns", order=depth)
@@ -118,9 +118,10 @@ def _owners(events: pl.DataFrame, crossings: pl.Series) -> pl.DataFrame:
 
 
 def _closed(events: pl.DataFrame, crossings: pl.Series) -> pl.DataFrame:
-    """Return the events whose end gives the thread back, with `parent` the next open event.
+    """Return the events after whose end the enclosing event runs again; `parent` is that event.
 
-    An event that ends inside a later one does not: the event that started last owns the time.
+    An event that ends inside a later one is left out: the time belongs to the event that started
+    last.
     """
     crossing = events.filter(pl.col("event").is_in(crossings.implode()))
     if crossing.is_empty():
@@ -131,7 +132,7 @@ def _closed(events: pl.DataFrame, crossings: pl.Series) -> pl.DataFrame:
         events = events.join(ends, left_on="parent", right_on="event", how="left")
         if not events.select(has_ended.any()).item():
             break
-        # Rounded times can chain ended parents as deep as events nest: beyond some, none is known.
+        # Due to rounded times, a chain of ended parents can be as long as the nesting: limit it.
         next_one = pl.col("parent_parent") if walk + 1 < _MOST_WALKS else pl.lit(None, pl.UInt32)
         parent = pl.when(has_ended).then(next_one).otherwise("parent")
         events = events.with_columns(parent=parent).drop("parent_end_ns", "parent_parent")
@@ -150,7 +151,7 @@ def _closed(events: pl.DataFrame, crossings: pl.Series) -> pl.DataFrame:
 
 
 def _cut(owners: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
-    """Return the pieces of each span with their owner."""
+    """Return the pieces of each span with the event that each belongs to."""
     places = owners.select("lane", "piece", at_ns="time_ns").sort("at_ns")
     for name, time_ns in (("first", pl.col("start_ns")), ("last", pl.col("end_ns") - 1)):
         spans = (
@@ -175,7 +176,7 @@ def _cut(owners: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
 
 
 def _between(pieces: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
-    """Return pieces named by the operators or calls before and after them, the outermost."""
+    """Label pieces with the outermost operators or calls before and after them."""
     known = events.filter(pl.col("kind").is_in(_KNOWN))
     before = (
         known.sort("end_ns", "start_ns", descending=[False, True])
@@ -207,7 +208,7 @@ def _between(pieces: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _name(before: str | None, after: str | None) -> str:
-    """Return the name of time between two operators or calls, either of which may not exist."""
+    """Return a name for the time between two operators or calls, either of which can be missing."""
     first, last = (short_name(name, _WIDEST) if name else None for name in (before, after))
     if first and last:
         return f"between {first} and {last}"

@@ -20,14 +20,14 @@ __all__ = ["HostWhileIdleRow", "host_while_idle"]
 
 
 class HostWhileIdleRow(Row):
-    """What a launching thread did while a device was idle."""
+    """An event of a launching thread that ran while a device was idle."""
 
     device: int | None
     kind: str
     """Kind of the event, as in `events`; `host_gap` for time in no operator, call, function or
     annotation of the program."""
     name: str
-    """Operator, function, call or annotation; of a `host_gap`, what came before and after it."""
+    """Operator, function, call or annotation; for a `host_gap`, the events before and after it."""
     count: int
     """Number of events or gaps of this name."""
     duration_ns: int

@@ -21,11 +21,11 @@ __all__ = ["IdleTimeRow", "idle_time"]
 
 
 class IdleTimeRow(DurationFigures):
-    """Idle intervals of a device or stream with one cause."""
+    """All idle intervals of a device or stream with the same cause."""
 
     device: int | None
     stream: int | None
-    """Null for the device as a whole."""
+    """Number of the stream; null for the device as a whole."""
     cause: str
     """`waiting_for_launch`: the next activity had not been launched when the interval began;
     counted until its launch call returned, plus the following pause if that is shorter than

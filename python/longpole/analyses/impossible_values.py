@@ -1,4 +1,4 @@
-"""Sentences about figures that a device cannot reach, below the tables that show them."""
+"""Warnings below a table about values that a device cannot reach."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def has_impossible_times(trace: Trace) -> bool:
 
 
 def impossible_values(name: str, trace: Trace, rows: pl.DataFrame | None = None) -> list[str]:
-    """Return what is impossible in a table, and why it may be shown all the same.
+    """Return which values of a table are impossible, and why they may be shown all the same.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def impossible_values(name: str, trace: Trace, rows: pl.DataFrame | None = None)
 
 
 def _above_bandwidth(trace: Trace, rows: pl.DataFrame) -> list[str]:
-    """Compare the bandwidth of copies with that of memory, from which each byte is read."""
+    """Compare the bandwidth of copies with that of the memory that they read."""
     import polars as pl
 
     largest = [name for name in ("max", "bandwidth_gb_per_s") if name in rows.columns]

@@ -37,7 +37,8 @@ class IterationRow(Row):
     requests: int | None
     prefill_tokens: int | None
     decode_tokens: int | None
-    """Null, like `requests` and `prefill_tokens`, if the name does not contain it."""
+    """Number of decoded tokens; null, like `requests` and `prefill_tokens`, if the name of the
+    iteration does not contain it."""
     start_ns: int
     host_ns: int
     """Length of its annotation or function; null if graph launches mark iterations."""
@@ -49,7 +50,7 @@ class IterationRow(Row):
     blocked_ns: int
     """Host time in calls that wait for the device."""
     blocking_call: str | None
-    """Longest of these calls."""
+    """The longest call that waits for the device."""
     n_launches: int
     """Number of launches of kernels and graphs."""
     n_graph_launches: int
@@ -58,7 +59,7 @@ class IterationRow(Row):
     replay_ns: int | None
     """Time from the first to the last node of each graph that it launched."""
     replay_busy_ns: int | None
-    """Part of that time in which a node ran."""
+    """Part of `replay_ns` in which a node ran."""
     gap_ns: int | None
     """Time from the end of each replay to the start of the next, up to the last replay of this
     iteration."""
@@ -133,7 +134,7 @@ def iterations(
 
 @kept
 def marks_of(trace: Trace) -> tuple[Mark, pl.DataFrame] | None:
-    """Return what marks the iterations, and each with its times; None without marks."""
+    """Return the mark of the iterations, and each iteration with its times; None without marks."""
     found = trace.core.server_iterations()
     if found is None:
         return None
@@ -304,7 +305,7 @@ def _waits(works: pl.DataFrame) -> pl.DataFrame:
 
 
 def _host_parts(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
-    """Sum the known parts of the host's work; of nested parts only the outermost."""
+    """Sum the known parts of the host's work; only the outermost of nested parts counts."""
     columns = ("event", "process", "thread", "start_ns", "duration_ns")
     end_ns = pl.col("start_ns") + pl.col("duration_ns")
     found = (

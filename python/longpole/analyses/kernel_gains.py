@@ -1,4 +1,4 @@
-"""Table `kernel_gains`: kernels worth tuning, by what half of their time would save."""
+"""Table `kernel_gains`: kernels worth tuning, by the time saved if they took half as long."""
 
 from __future__ import annotations
 
@@ -32,26 +32,27 @@ _MOST_KERNELS: Final = 20
 
 
 class KernelGainRow(Row):
-    """Kernels with one name; operators if the window has no kernel."""
+    """All kernels with the same name; operators if the window has no kernel."""
 
     kind: Literal["kernel", "operator"]
     name: str
     path_ns: int
     """Part of their time in the window that is on the critical path."""
     gain_ns: int
-    """Time saved in the window if they took half of their time."""
+    """Time saved in the window if the kernels took half as long."""
     gain_share: float
     """Gain as a share of the window."""
     of_roof: float | None
     """How close the operators that launch them come to the limits of the device, as in `roofline`:
-    near 1, a faster kernel is hardly possible. Null if unknown."""
+    near 1, a faster kernel is almost impossible. Null if unknown.
+    """
     operator: int | None
     """Operator of the longest one on the path, for `longpole repro`; null if unknown."""
     count: int
     duration_ns: int
     """Time in the window (self time for operators); concurrent kernels each count in full."""
     bound_ns: int
-    """Time saved if they took no time: upper bound of the gain from tuning."""
+    """Time saved if the kernels took no time: upper bound of the gain from tuning."""
     operator_name: str | None
     shapes: str | None
     """Shapes and types of its inputs; null if not recorded."""
@@ -130,7 +131,7 @@ def _on_path(path: CriticalPath, kind: Kind) -> list[NameTotal]:
 
 
 def _gains(path: CriticalPath, kind: Kind, name: str) -> dict[str, Any]:
-    """Return the gain of the window if all kernels of a name took half of their time, or none.
+    """Return the gain of the window if all kernels of a name took half as long, or no time.
 
     Shortening one event never lengthens another, so no gain is negative.
     """

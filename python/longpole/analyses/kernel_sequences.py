@@ -21,7 +21,7 @@ __all__ = ["KernelSequenceRow", "by_sequence", "kernel_sequences"]
 
 
 class KernelSequenceRow(Row):
-    """Operators with one name that ran the same kernels."""
+    """All operators with the same name that ran the same kernels."""
 
     operator_name: str | None
     kernels: list[str]
@@ -106,11 +106,11 @@ def by_sequence(launched: pl.DataFrame, **figures: pl.Expr) -> pl.DataFrame:
 
 
 def _below(trace: Trace, found: pl.DataFrame, operators: pl.DataFrame) -> pl.DataFrame:
-    """Return activities with the outermost of some operators around the call."""
+    """Return activities with the outermost of the given operators around the call."""
     start = pl.coalesce("call", "operator").alias("start")
     found = found.select("event", "name", "start_ns", "inside_ns", start)
     around = sweeps.around(trace, found["start"], operators["event"], "outermost")
     below = found.with_columns(around).filter(around.is_not_null())
-    # The row of an event in a frame is its number.
+    # The number of an event is its row in `events`.
     told = trace.events.select(operator_name="name", operator_ns="duration_ns")
     return below.hstack(told[below["around"]])

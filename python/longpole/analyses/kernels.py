@@ -21,7 +21,7 @@ __all__ = ["KernelRow", "kernels"]
 
 
 class KernelRow(DurationFigures):
-    """GPU activities with one name."""
+    """All GPU activities with the same name."""
 
     kind: str
     work_class: WorkClass
@@ -76,7 +76,7 @@ def by_keys(found: pl.DataFrame, window: Window | None, *keys: str) -> pl.DataFr
         count=pl.len().cast(pl.Int64),
         duration_ns=inside_ns.sum(),
         inside_ns=inside_ns,
-        # Activities are in the order of their numbers: among equals the first is the longest.
+        # Activities are in the order of their numbers: of equally long ones, the first is used.
         longest_event=pl.col("event").get(inside_ns.arg_max()),
     )
     figures = described("inside_ns", grouped["inside_ns"])

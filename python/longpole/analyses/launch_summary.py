@@ -47,7 +47,7 @@ class LaunchFigures(Row):
 
 
 class LaunchSummaryRow(LaunchFigures):
-    """The runtime API calls of one name that launched activities."""
+    """All runtime API calls with the same name that launched activities."""
 
     call_name: str
     n_calls: int

@@ -1,4 +1,4 @@
-"""What stands below a table: what its figures are of, and what a missing or negative one means."""
+"""Sentences below a table: what its values refer to, and what a missing or negative one means."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ _LEGENDS: Final[Mapping[str, tuple[tuple[Callable[[pl.DataFrame], bool], str], .
     ),
     "violations": ((_always, _AS_RECORDED),),
 }
-"""When a sentence stands below a table, and the sentence."""
+"""For each table: when a sentence is shown below it, and the sentence."""
 
 
 def legend(name: str, rows: pl.DataFrame) -> list[str]:
-    """Return the sentences below the shown rows of a table.
+    """Return the sentences to show below the rows of a table.
 
     Examples
     --------

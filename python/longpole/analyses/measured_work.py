@@ -32,7 +32,7 @@ class MeasuredWork(Row):
     """
 
     name: str | None
-    """Null if the launching operator is not known."""
+    """Name of the operator; null if the launching operator is not known."""
     shapes: list[list[int] | None] | None
     dtypes: list[str] | None
     kernel: str
@@ -40,17 +40,17 @@ class MeasuredWork(Row):
     calls: int
     n_kernels: int
     flops: int | None
-    """By the formula of the operator."""
+    """FLOPs by the formula of the operator."""
     cuda_core_flops: int | None
-    """Measured by hardware counters."""
+    """FLOPs measured by hardware counters."""
     tensor_core_insts: int | None
-    """Measured by hardware counters."""
+    """Tensor core instructions measured by hardware counters."""
     of_flops: float | None
     """Counted FLOPs divided by `flops`."""
     n_bytes: int | None
-    """By the formula of the operator."""
+    """Bytes by the formula of the operator."""
     dram_bytes: int | None
-    """Measured by hardware counters."""
+    """DRAM bytes measured by hardware counters."""
     of_bytes: float | None
     """Counted bytes divided by those of the formula; above 1 if data moved more than once."""
 
@@ -110,7 +110,7 @@ def measured_work(
         *(sum_of_known(name) for name in _SUMS if name in rows.columns),
     )
     joined = of_call.join(operators, on="operator", how="left", maintain_order="left")
-    # The row of an event in a frame is its number.
+    # The number of an event is its row in `events`.
     called = trace.events["name"].gather(joined["operator"]).cast(pl.String)
     return _shares(joined.with_columns(name=called))
 

@@ -45,7 +45,7 @@ _QUANTITIES: Final[Mapping[str, str]] = {
     "snapshot": "A snapshot records the sizes that were requested; a trace records those of the "
     "blocks that the allocator used, which may be larger.",
 }
-"""What the figures of a recording count, where it differs from a trace."""
+"""What the numbers of a recording count, if that differs from a trace."""
 _MANY: Final = 0.1
 _RECORD_OWNERS: Final = (
     "To see who owns the memory from before the recording, call "
@@ -117,14 +117,14 @@ class Memory(Data):
     free_blocks: Annotated[pl.DataFrame, FreeBlocks]
     top: int = field(metadata=HIDDEN)
     source: str = field(default="trace", metadata=HIDDEN)
-    """What was read, as `Allocations.source`."""
+    """Kind of recording that was read, as in `Allocations.source`."""
     start_ns: int | None = field(default=None, metadata=HIDDEN)
     """Start of the recording."""
     peak_stacks: Mapping[str, Sequence[str]] = field(default_factory=dict, metadata=HIDDEN)
     is_filtered: bool = field(default=False, metadata=HIDDEN)
     """Whether only some changes count."""
     hint: str = field(default=f"{_NOTHING}.", metadata=HIDDEN)
-    """Why there may be no data."""
+    """Reason why there may be no data."""
     n_damaged: int = 0
     """Number of damaged changes and blocks in a memory file, which are left out."""
 

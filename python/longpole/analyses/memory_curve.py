@@ -24,15 +24,15 @@ class MemoryCurveRow(Row):
 
     device: str
     offset_ns: int | None
-    """Its time from the start of the recording; null if before."""
+    """Time of the change from the start of the recording; null if before the recording."""
     change: str
     """`allocated`, `freed`, `preexisting`, `recategorized` or `reserved`."""
     n_bytes: int
     """Change in bytes; negative if memory shrinks."""
     allocated_bytes: int
-    """After the change."""
+    """Allocated bytes after the change."""
     reserved_bytes: int | None
-    """After the change."""
+    """Reserved bytes after the change."""
     category: str | None
     """Category of the memory timeline."""
     operator: str | None

@@ -31,7 +31,7 @@ _NEEDED: Final = (
 
 
 class OperatorKernelRow(Row):
-    """Operators with one name that launched the same kernels."""
+    """All operators with the same name that launched the same kernels."""
 
     operator_name: str | None
     """Innermost operator around the calls; null if unknown."""

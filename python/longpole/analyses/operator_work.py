@@ -30,7 +30,7 @@ __all__ = [
 _INPUTS: Final = ("inputs", "shapes", "strides", "dtypes", "values")
 _CATEGORIES: Final = ("cpu_op", "Operator")
 _NO_SHAPES: Final = "The trace has no shapes of inputs, which the formulas need"
-# Shapes that need more FLOPs, 17 minutes at 1 PFLOP/s, are damaged.
+# A shape that needs more FLOPs (17 minutes at 1 PFLOP/s) is treated as damaged.
 _MOST: Final = 10**18
 _LARGEST: Final = (1 << 63) - 1
 _WORK: Final = {
@@ -68,7 +68,7 @@ def work_in_window(
 
 @kept
 def _all_work(trace: Trace, window: Window) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the work of all kernels of a window, the basis of several questions."""
+    """Return the work of all kernels of a window; cached, since several questions use it."""
     return _work_of(trace, window, activities(trace))
 
 
@@ -81,7 +81,7 @@ def _work_of(
     ran = (
         kernels.group_by("operator", "device", "other", maintain_order=True)
         .agg(
-            # Activities are in the order of their numbers: among equals the first is the longest.
+            # Activities are in the order of their numbers: of equally long ones, the first is used.
             pl.col("kernel", "event").get(longest),
             events=pl.col("event"),
             n_kernels=(pl.col("inside_ns") > 0).sum().cast(pl.Int64),
@@ -158,7 +158,7 @@ def outermost(trace: Trace, events: pl.Series, among: pl.Series) -> pl.Series:
 
 @kept
 def _operators(trace: Trace) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """List operators with the number of their `work`, and each distinct work once."""
+    """List operators with the number of their work, and a table of all distinct works."""
     parts, distinct = [], []
     n_works = 0
     for category in _CATEGORIES:
@@ -183,7 +183,7 @@ def _without_casting(trace: Trace, operators: pl.DataFrame, works: pl.DataFrame)
     The types of such an operator are not those of its kernels.
     """
     known = operators.join(works.select("work", "name", "dtype"), on="work")
-    # The row of an event in a frame is its number.
+    # The number of an event is its row in `events`.
     parents = trace.events["parent"].gather(known["operator"])
     inner = known.select("name", "dtype", operator=parents).drop_nulls("operator")
     pairs = known.join(inner, on=["operator", "name"], suffix="_inner")
@@ -210,7 +210,7 @@ def _forward(trace: Trace) -> pl.Series:
 
 def _of_category(trace: Trace, category: str, first: int) -> tuple[pl.DataFrame, pl.DataFrame]:
     events, calls = distinct_inputs(trace.args(category, INPUT_ARGUMENTS))
-    # The row of an event in a frame is its number.
+    # The number of an event is its row in `events`.
     named = events.with_columns(trace.events["name"].gather(events["event"]))
     distinct = named.select("name", "call").unique(maintain_order=True)
     described = distinct.join(calls, on="call", maintain_order="left")
@@ -238,5 +238,5 @@ def _work(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def whole_sum(column: pl.Expr) -> pl.Expr:
-    """Return the sum of integers, or the largest integer where the sum exceeds it."""
+    """Return the sum of integers, or the largest integer if the sum exceeds it."""
     return column.cast(pl.Int128).sum().clip(upper_bound=_LARGEST).cast(pl.Int64)

@@ -83,7 +83,7 @@ def _with_inputs(trace: Trace, tree: pl.DataFrame) -> pl.DataFrame:
 
 
 def _grouped(tree: pl.DataFrame, key: list[str]) -> pl.DataFrame:
-    """Sum the chains with the same last operator; nested ones count once in totals."""
+    """Sum the chains that end with the same operator; in totals, only outermost ones count."""
     named = tree.filter(pl.any_horizontal(pl.col("count", "n_activities", "backward_ns") > 0))
     outermost = pl.col("is_outermost")
     return (

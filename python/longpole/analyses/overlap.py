@@ -41,7 +41,7 @@ class OverlapRow:
     device: int | None
     activity: Literal["communication", "copy"]
     duration_ns: int
-    """Time in which such an activity ran."""
+    """Time in which an activity of this type ran."""
     exposed_ns: int
     """Part in which no compute kernel ran and, for copies, no communication either."""
     hidden_share: float | None

@@ -1,4 +1,4 @@
-"""The critical path in time order, with the segments of one operator in a row."""
+"""The critical path in time order, with consecutive segments of one operator in one row."""
 
 from __future__ import annotations
 
@@ -36,19 +36,20 @@ class PathRow(Row):
     """Consecutive segments of a path that belong to one operator, function or annotation."""
 
     start_ns: int
-    """From the start of the window."""
+    """Time from the start of the window."""
     duration_ns: int
     share: float
-    """As a fraction of the window."""
+    """Time as a fraction of the window."""
     side: str
     """`device` or `host`."""
     name: str
-    """The outermost operator around the segments, or around the call that launched them; of data
-    loading its annotation; else their own name."""
+    """The outermost operator around the segments, or around the call that launched them; for data
+    loading its annotation; otherwise the name of the segments.
+    """
     annotation: str | None
     """The innermost annotation around the segments, except steps."""
     kind: str
-    """The kind of most of its time."""
+    """The kind that takes the most of its time."""
     count: int
     """Number of segments."""
     event: int | None
@@ -105,7 +106,7 @@ def in_order(path: CriticalPath, trace: Trace) -> list[PathRow]:
 
 
 def _sizes(trace: Trace) -> dict[int, str]:
-    """Return the sizes of the inputs of operators, where they are recorded."""
+    """Return the input sizes of operators, if recorded."""
     arguments = trace.args("cpu_op")
     column = next((it for it in _INPUTS if arguments is not None and it in arguments.columns), None)
     if arguments is None or column is None:
@@ -114,7 +115,7 @@ def _sizes(trace: Trace) -> dict[int, str]:
 
 
 def _segments(path: CriticalPath, trace: Trace) -> Iterator[_Segment]:
-    """Return the segments of a path with what they belong to."""
+    """Return the segments of a path with the operator, function or annotation of each."""
     around = _Around(trace)
     columns = ("kind", "event", "name", "start_ns", "duration_ns")
     for kind, event, name, start_ns, duration_ns in path.segments.select(columns).rows():
@@ -177,7 +178,7 @@ def _most(parts: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
 
 
 def sections_table(sections: Sequence[PathRow], top: int) -> Table:
-    """Show the `top` longest sections in time order, and those between them as one row each."""
+    """Show the `top` longest sections in time order; the others between them are combined."""
     ranked = sorted(range(len(sections)), key=lambda place: -sections[place]["duration_ns"])
     chosen = set(ranked[:top])
     rows = []
@@ -205,7 +206,7 @@ def _alone(row: PathRow) -> Sequence[Cell]:
 
 
 def _together(run: Sequence[PathRow]) -> Sequence[Cell]:
-    """Return short sections as one row: the names with most of their time, and the longest."""
+    """Combine short sections into one row: the names with most of their time, and the longest."""
     names = _most([(row["name"], row["duration_ns"]) for row in run])
     sides = {row["side"] for row in run}
     longest = max(run, key=lambda row: row["duration_ns"])

@@ -28,24 +28,24 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES", "ProgramNote", "program_notes"]
 
-# Launches that return after their kernel prove nothing alone, nor do kernels as short as a launch.
+# A few launches that return after their kernel prove nothing, nor do very short kernels.
 _FEWEST_LAUNCHES: Final = 10
 _MOST_LAUNCHES: Final = 200
 _LONG_KERNEL_NS: Final = 20_000
 _LAUNCH: Final = re.compile(r"(?:cuda|cu|hip)\w*Launch")
-"""Calls that the variables `CUDA_LAUNCH_BLOCKING` and `HIP_LAUNCH_BLOCKING` are about."""
+"""Calls that the variables `CUDA_LAUNCH_BLOCKING` and `HIP_LAUNCH_BLOCKING` affect."""
 
 # Anomaly mode checks the results of every backward node; a hook checks some of them.
 _FEWEST_CHECKS: Final = 10
 _CHECKED_NODES: Final = 0.5
 _NODE: Final = "autograd::engine::evaluate_function"
 
-# In fewer steps, a backward pass may still follow; a few nodes cost next to nothing.
+# After fewer steps, a backward pass may still follow; a few nodes cost very little.
 _STEPS_WITHOUT_BACKWARD: Final = 3
 _FEWEST_NODES: Final = 10
 _CONVOLUTIONS: Final = ("aten::conv1d", "aten::conv2d", "aten::conv3d")
 _TRAINING: Final = 5
-"""Position of the argument of `aten::batch_norm` that says whether it normalises by the batch."""
+"""Position of the argument of `aten::batch_norm` that selects batch statistics."""
 
 
 class ProgramNote(Row):
@@ -54,20 +54,20 @@ class ProgramNote(Row):
     code: str
     count: int
     sentence: str
-    """What the trace shows."""
+    """Sentence on what the trace shows."""
     advice: str
     event: int
     """The first event that shows it, a row of `Trace.events`."""
 
 
 class Rule(NamedTuple):
-    """The detection of a habit, and its alternative."""
+    """A rule: how to find a habit, and what to do instead."""
 
     code: str
     seen_by: str
     advice: str
     find: Callable[[Trace, Facts], tuple[Sequence[int], str] | None]
-    """Returns the events that show it and a sentence, or None."""
+    """Return the events that show the habit and a sentence, or None."""
 
 
 def program_notes(trace: Trace) -> tuple[ProgramNote, ...]:
@@ -158,7 +158,7 @@ def _is_subtracted(facts: Facts, convolution: OnThread, norm: OnThread) -> bool:
     if image[:2] != [*shapes[0][:1], channels] or not _is_training(facts, norm):
         return False
     between = facts.names_in([(convolution.lane, convolution.end_ns, norm.start_ns)])
-    # A batch norm counts its batches first.
+    # The batch norm counts its batches (`aten::add_`) before it normalises.
     return {row.name for row in between if row.kind == "operator"} <= {"aten::add_"}
 
 

@@ -71,5 +71,5 @@ def queue_length(
 
 @kept
 def _all(trace: Trace, window: Window) -> pl.DataFrame:
-    """List the queue lengths of all activities, the basis of three questions."""
+    """List the queue lengths of all activities; cached, since three functions use them."""
     return frame_of(trace.core.queues(window.span))

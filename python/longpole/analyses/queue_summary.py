@@ -26,7 +26,7 @@ class QueueSummaryRow(Figures):
     count: int
     """Number of rows in `queue_length`: changes, and the length at the start of the window."""
     time_mean: float | None
-    """Weighted by how long each length lasted in the window."""
+    """Mean length, weighted by how long each length lasted in the window."""
 
 
 @table(QueueSummaryRow)

@@ -1,4 +1,4 @@
-"""How `ranks` shows ranks, collective calls and the critical path."""
+"""Formats ranks, collective calls and the critical path for `ranks`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REMEDIES: Final = {
 
 
 def path_bars(path: pl.DataFrame) -> list[Bar]:
-    """Divide a path by rank and kind, the longest parts first, the others as one."""
+    """Divide a path by rank and kind, longest parts first; the short ones are combined."""
     length_ns = int(path["duration_ns"].sum())
     has_several = path["rank"].n_unique() > 1
     sums = path.group_by("rank", "kind").agg(pl.col("duration_ns").sum())
@@ -47,13 +47,13 @@ def path_bars(path: pl.DataFrame) -> list[Bar]:
 
 
 def call_number(call: dict[str, Any]) -> int:
-    """Return the sequence number of a call in its group, or else its place among all calls."""
+    """Return the sequence number of a call in its group, or else its index among all calls."""
     number: int = call["call"] if call["sequence"] is None else call["sequence"]
     return number
 
 
 def call_words(call: dict[str, Any]) -> str:
-    """Return a call as a phrase."""
+    """Describe a call."""
     operation = f" ({call['operation']})" if call["operation"] else ""
     group = f" of group {short_name(call['group'])}" if call["group"] else ""
     step = "" if call["step"] is None else f" in step {call['step']}"

@@ -90,19 +90,20 @@ class RankRow(Row):
     """Start of its first call, relative to the first rank."""
     calls: int
     decided_calls: int
-    """Number of these whose last rank is known."""
+    """Number of calls whose last rank is known."""
     last_at: int
     """Number of calls in which it came last."""
     wait_ns: int | None
-    """In calls that separate waiting from transfer; None without any, for example if ranks are
-    missing."""
+    """Waiting time in calls that separate waiting from transfer; None if there are none, for
+    example if ranks are missing.
+    """
     wait_at_least_ns: int
-    """For ranks with a trace, in calls with missing ranks."""
+    """Minimum waiting time in calls with missing ranks; only for ranks with a trace."""
     transfer_ns: int | None
     path_ns: int
-    """Its time on the critical path."""
+    """Time of the rank on the critical path."""
     gain_ns: int
-    """Upper bound of what the run gains if the rank were like the median rank."""
+    """Upper bound of the gain of the run if the rank were like the median rank."""
     clock_offset_ns: int
 
 
@@ -173,7 +174,7 @@ class RankStep(Row):
     recorded_step_ns: int | None
     step_ns: int | None
     reason: str | None
-    """Why the step without the profiler is unknown."""
+    """Reason why the step without the profiler is unknown."""
 
 
 class RanksData(Row):
@@ -193,7 +194,7 @@ class RanksData(Row):
     path: Annotated[pl.DataFrame, RankSegment]
     findings: tuple[RankFinding, ...]
     steps_without_profiler: list[RankStep]
-    """One for each rank, if the time of a step without the profiler was given."""
+    """The step of each rank, if the time of a step without the profiler was given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +208,7 @@ class Ranks(Data):
     all_ranks: bool = False
     """Whether to show every rank."""
     steps_without_profiler: tuple[RankStep, ...] = ()
-    """One for each rank, if the time of a step without the profiler was given."""
+    """The step of each rank, if the time of a step without the profiler was given."""
 
     @property
     def is_inconclusive(self) -> bool:
@@ -218,7 +219,7 @@ class Ranks(Data):
     def unknown_because(
         self,
     ) -> list[Literal["no_calls", "missing_ranks", "unrecorded_waits", "damaged"]]:
-        """Why it is unknown; empty if it is known."""
+        """Return the reasons why the late rank is unknown; empty if it is known."""
         found = self.set
         if found.calls.is_empty():
             return ["no_calls"]
@@ -638,9 +639,9 @@ def ranks(
     Raises
     ------
     WindowError
-        Some rank lacks the step.
+        A rank has no step with this number.
     ValueError
-        No cost of recording explains the step time that is given.
+        No recording cost explains the given step time.
 
     Examples
     --------

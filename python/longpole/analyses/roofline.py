@@ -63,15 +63,15 @@ _UNIT: Final = 1_000
 
 
 class RooflineRow(Row):
-    """The kernels of operators with the same inputs. Unknown values are null."""
+    """All kernels of operators with the same inputs. Unknown values are null."""
 
     device: int | None
     name: str | None
-    """Null for kernels without an operator or formula."""
+    """Name of the operator; null for kernels without an operator or formula."""
     shapes: list[list[int] | None] | None
     dtypes: list[str] | None
     kernel: str | None
-    """The longest kernel."""
+    """Name of the longest kernel."""
     calls: int | None
     n_kernels: int
     kernel_ns: int
@@ -228,7 +228,7 @@ def roofline(
     joined = work.join(on_path, on="owner", how="left", maintain_order="left")
     rows = _grouped(joined.with_columns(pl.col("path_ns").fill_null(0), precision=precision()))
     used = {device: known[device] for device in rows["device"].unique().sort() if device in known}
-    # The condition is about kernels, and counters are not kernels.
+    # The condition selects kernels, but counters do not have the columns of kernels.
     measured = measured_work(trace, window, where=None if where is None else pl.lit(value=False))
     hint = None if rows["flops"].count() else shapes_hint(trace)
     found = _rooflines(rows, known)
@@ -319,7 +319,7 @@ def _rooflines(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.Data
 
 
 def _bound() -> tuple[pl.Expr, pl.Expr]:
-    """Return what limits an operator, and its minimum time."""
+    """Return which limit applies to an operator, and its minimum time."""
     compute_ns = pl.col("flops") / (pl.col("peak_tflops") * _UNIT)
     memory_ns = pl.col("n_bytes") / pl.col("peak_gb_per_s")
     is_compute = compute_ns >= memory_ns
@@ -345,7 +345,7 @@ def _limits(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.DataFra
 
 
 def _tflops(peaks: Peaks, precision: str | None, is_matrix: bool) -> float | None:  # noqa: FBT001
-    """Return the peak of a type; other work than matrix products uses the fp64 or fp32 peak."""
+    """Return the peak of a type; work other than matrix products uses the fp64 or fp32 peak."""
     if is_matrix:
         return None if precision is None else peaks.matrix.get(precision)
     name = "fp64" if precision == "fp64" else "fp32"
@@ -383,7 +383,7 @@ def _measured_table(measured: pl.DataFrame, top: int) -> list[Block]:
 
 
 def _counted_in(row: dict[str, Any]) -> str:
-    """Return the operator; for a kernel counted alone, its name and its operator."""
+    """Return the operator; for a kernel counted on its own, its name and its operator."""
     if row["name"] is None:
         return f"(unknown operator): {row['kernel']}"
     return f"{row['name']}: {row['kernel']}" if row["shapes"] is None else _label(row)

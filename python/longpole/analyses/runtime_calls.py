@@ -1,4 +1,4 @@
-"""Runtime API calls that waited for a device, and launches whose activity is missing."""
+"""Lists runtime API calls that waited for a device, and launches without their activity."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WHY: Final = {
 
 @dataclass(frozen=True, slots=True)
 class NameTime:
-    """All events with one name, and the longest of them. Concurrent events count twice."""
+    """All events with the same name, and the longest of them. Concurrent events count twice."""
 
     name: str | None
     count: int
@@ -35,7 +35,7 @@ class NameTime:
 
 @dataclass(frozen=True, slots=True)
 class BlockingCall(NameTime):
-    """All blocking calls with one name within a window, on all threads."""
+    """All blocking calls with the same name within a window, on all threads."""
 
     why: str
 

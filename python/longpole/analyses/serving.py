@@ -1,4 +1,4 @@
-"""How an inference server spends its iterations: decode steps, prefill steps, mixed batches."""
+"""Measures how an inference server spends its iterations: decode, prefill and mixed batches."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ __all__ = ["IterationKernel", "IterationKind", "Serving", "SlowIteration", "serv
 
 _N_SLOWEST: Final = 3
 _SLOW: Final = 1.2
-"""An iteration is slow from this multiple of the median of its kind."""
+"""An iteration is slow if it takes this multiple of the median of its kind."""
 
-# Values that depend on when the device ran; withheld if its times are wrong.
+# Values that depend on when the device ran; null if its times are wrong.
 _RESTING: Final = ("length_ns", "launch_delay_ns", "gap_ns", "scheduler_wait_ns", "launch_wait_ns")
 
 _MEDIANS: Final = (
@@ -56,11 +56,11 @@ class IterationKind(Row):
     """`decode`, `prefill` or `mixed`; null if unknown."""
     count: int
     requests: float | None
-    """The median, as for the next two."""
+    """Median number of requests of an iteration; the next two fields are medians as well."""
     prefill_tokens: float | None
     decode_tokens: float | None
     length_ns: float | None
-    """From the completion of the previous iteration to its own."""
+    """Time from the completion of the previous iteration to its own."""
     total_ns: int
     """Sum of the lengths; for a single iteration without one, the longer of its host and device
     time."""
@@ -100,7 +100,7 @@ class SlowIteration(Row):
 
 
 class IterationKernel(Row):
-    """GPU activities with one name in the iterations of the kind with most time."""
+    """All GPU activities with the same name in the iterations of the kind that takes most time."""
 
     operator: str | None
     """Captured operator for graph nodes, else the launching operator, if known."""
@@ -108,7 +108,7 @@ class IterationKernel(Row):
     count: int
     duration_ns: int
     share: float
-    """Share of the time of all GPU activities of these iterations."""
+    """Share of the time of all GPU activities in the iterations of this kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +116,13 @@ class Serving(Data):
     """The iterations of an inference server, by kind."""
 
     sentence: str
-    """A summary for the operator of the server."""
+    """A summary for the person who operates the server."""
     servers: tuple[str, ...]
     """Servers, as recognised by the names of the marks."""
     mark: Mark | None
-    """What marks the iterations; None without marks."""
+    """Kind of event that marks the iterations; None without marks."""
     kinds: Annotated[pl.DataFrame, IterationKind]
-    """Sorted by time; the sentence is about the first."""
+    """Kinds of iterations, sorted by time; the sentence is about the first."""
     slowest: Annotated[pl.DataFrame, SlowIteration]
     kernels: Annotated[pl.DataFrame, IterationKernel]
     iterations: Annotated[pl.DataFrame, IterationRow]

@@ -1,4 +1,4 @@
-"""Sentences about the iterations of a server, and why an iteration is slow."""
+"""Formats the measurements of a server as sentences, and explains slow iterations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Measured", "sentence_of", "sentence_without_times", "why_slow"]
 
 
 class Measured(NamedTuple):
-    """What the sentence is about."""
+    """The measurements that the sentence is about."""
 
     servers: tuple[str, ...]
     kinds: pl.DataFrame
@@ -23,10 +23,10 @@ class Measured(NamedTuple):
     iterations: pl.DataFrame
 
 
-# From this share of the time on, the advice is to shorten waits for the host.
+# If waits for the host take this share of the time, the advice is to shorten them.
 _MUCH: Final = 0.1
 
-# From this share on, the device limits the iterations.
+# If the device is busy for this share of the time, it limits the iterations.
 _MOSTLY: Final = 0.8
 
 # A call is named if it blocks for at least this share of the host's time.
@@ -209,7 +209,7 @@ def _launches(found: Measured, main: Mapping[str, Any], part: float) -> str:
 
 
 def _blocking_call(found: Measured) -> str | None:
-    """Return the call that blocks the host in most iterations of the kind with most time."""
+    """Return the call that blocks the host in most iterations of the kind that takes most time."""
     kind = pl.col("kind").eq_missing(found.kinds["kind"][0])
     named = found.iterations.filter(kind)["blocking_call"].drop_nulls()
     return named.mode().sort()[0] if len(named) else None

@@ -1,4 +1,4 @@
-"""The statistics of a column in tables."""
+"""Columns with the statistics of values, for tables."""
 
 from __future__ import annotations
 

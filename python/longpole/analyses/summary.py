@@ -25,7 +25,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True)
 class Ranking(Generic[Row]):
-    """The first rows of a list, and its total length."""
+    """The first rows of a list, and its full length."""
 
     rows: tuple[Row, ...]
     n_total: int
@@ -36,7 +36,7 @@ class Ranking(Generic[Row]):
 
 @dataclass(frozen=True, slots=True)
 class OperatorTime:
-    """Self time of all operators with one name within a window."""
+    """Self time of all operators with the same name within a window."""
 
     name: str | None
     count: int
@@ -60,7 +60,7 @@ class Unlinked:
 
 @dataclass(frozen=True, slots=True)
 class Summary(Data):
-    """Where the time of one window went."""
+    """What limits a window, and how its time was spent."""
 
     window: Window
     verdict: Verdict

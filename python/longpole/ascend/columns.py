@@ -1,4 +1,4 @@
-"""The columns of the text files in an Ascend profile, with all names they have had.
+"""The columns of the CSV files in an Ascend profile, with all names they have had.
 
 Each version of the exporter names and orders columns differently. A column is found by its name,
 never by its position; unlisted columns keep their names.
@@ -18,7 +18,7 @@ Kind = Literal["text", "integer", "number", "microseconds"]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its name here, its content, and its names in files (lower case)."""
+    """A column: its name in longpole, its type of content, and its names in files (lower case)."""
 
     name: str
     kind: Kind
@@ -27,7 +27,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A file: its name here, its file names, and its columns; the first ones are required."""
+    """A file: its name in longpole, its file names, and its columns; the first are required."""
 
     name: str
     files: re.Pattern[str]
@@ -195,7 +195,7 @@ LAYOUTS: Final = (
 
 
 def layout_of(file_name: str) -> Layout | None:
-    """Return the layout of a file by its file name.
+    """Return the layout of a file from its file name.
 
     Examples
     --------

@@ -1,12 +1,12 @@
 """Reads a database of the Ascend profilers as the timeline of their text export.
 
-`ascend_pytorch_profiler_*.db`, `ascend_mindspore_profiler_*.db` and `msprof_*.db` contain the same
-events as `trace_view.json` in tables. They are passed to the timeline reader in pieces, so that
-only one reader interprets events, and nothing is held twice in memory. Times remain integers in
+`ascend_pytorch_profiler_*.db`, `ascend_mindspore_profiler_*.db` and `msprof_*.db` contain the
+events of `trace_view.json` in tables. They are passed to the timeline reader in chunks, so that one
+reader interprets the events of both forms and memory use stays small. Times remain integers in
 nanoseconds.
 
-Columns are found by name, since the published schema and real files differ. A missing table or
-column loses only its own data.
+Columns are found by name, since the published schema and real files differ. If a table or column is
+missing, only its data is.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ __all__ = [
 
 
 _DAMAGED: Final = "damaged"
-"""A word that is not JSON, so that the reader counts the value as damaged."""
+"""Invalid JSON, so that the reader counts the value as damaged."""
 DAMAGED_ROW: Final = '"a row of the database is damaged"'
-"""Replaces a missing row: not an event, so that the reader counts a loss."""
+"""Replaces a missing row with a string, which the reader counts as a lost event."""
 _PLACES: Final = {"CANN": 7, "Ascend Hardware": 13, "HCCL": 15, "Counters": 17}
 
 
 def process_number(layer: str, program: int, device: int = 0) -> int:
-    """Return the id of a process: the program or one of its layers, as written by msprof."""
+    """Return the process id of the program or of one of its layers, as msprof writes it."""
     place = _PLACES.get(layer)
     return program if place is None else program << 10 | place << 5 | device
 
 
 class Tracks:
-    """Emits the names of processes (one per layer) and threads when they first occur."""
+    """Writes the names of processes (one per layer) and threads when they first occur."""
 
     def __init__(self) -> None:
         self._named: set[tuple[int, int | None]] = set()
@@ -57,7 +57,7 @@ class Tracks:
     def named(
         self, layer: str, place: tuple[int, int], thread: int | None = None, name: str = ""
     ) -> Iterator[str]:
-        """Yield the names of a program and device's process, and of a thread."""
+        """Yield the names of the process of a program and device, and of a thread."""
         number = process_number(layer, *place)
         if (number, None) not in self._named:
             self._named.add((number, None))
@@ -80,9 +80,9 @@ def event(
     args: dict[str, Any],
     category: str | None = None,
 ) -> str:
-    """Return an event with the times of a row on the track (process, thread).
+    """Return an event with the times of a row, on a track (process, thread).
 
-    Damaged values become malformed JSON, which the reader skips and counts.
+    Damaged values become invalid JSON, which the reader skips and counts.
     """
     start_ns, end_ns = row["startNs"], row["endNs"]
     head: dict[str, Any] = {"ph": "X"}
@@ -99,7 +99,7 @@ def event(
 
 
 def damaged_sample(name: str) -> str:
-    """Return a sample without a time, which the reader skips and counts."""
+    """Return a counter sample without a time, which the reader skips and counts."""
     return f'{flat({"ph": "C", "name": name})[:-1]},"ts":{_DAMAGED}}}'
 
 
@@ -110,7 +110,7 @@ def microseconds(ns: int) -> str:
 
 
 def flat(value: dict[str, Any]) -> str:
-    """Format JSON without spaces, for the fastest reading."""
+    """Format JSON without spaces, which is read fastest."""
     return json.dumps(value, separators=(",", ":"))
 
 
@@ -134,7 +134,7 @@ _COUNTERS: Final = (
 
 
 def database_timeline(path: str | os.PathLike[str]) -> PieceFile:
-    """Return the timeline of a database as a file that is generated while it is read.
+    """Return the timeline of a database as a file whose contents are generated while it is read.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def _document(database: Database) -> Iterator[bytes]:
 
 
 def _framework(database: Database) -> Iterator[str]:
-    """Yield the operators, functions and queue of the program."""
+    """Yield the operators, Python functions and queue events of the program."""
     table = next((name for name in _FRAMEWORK_TABLES if database.has(name)), None)
     if table is None:
         return
@@ -209,7 +209,7 @@ def _cann(database: Database) -> Iterator[str]:
 
 
 def _tasks(database: Database) -> Iterator[str]:
-    """Yield the tasks on streams: computing ones, those of collectives, and all others."""
+    """Yield the tasks on streams: computing tasks, those of collectives, and all others."""
     computing = database.by_task("COMPUTE_TASK_INFO", ("name", "taskType"))
     parts = database.by_task(
         "COMMUNICATION_TASK_INFO",
@@ -243,8 +243,8 @@ def _named(
 ) -> tuple[str, str]:
     """Return the name and the type of a task.
 
-    Of the tasks that may compute, those in the table of computing tasks do. The others are frames
-    around the tasks of a collective, or of a kernel that uses both kinds of cores.
+    Of the tasks that can compute, only those in the table of computing tasks do. The others enclose
+    the tasks of a collective, or of a kernel that uses both kinds of cores.
     """
     task = computing.get(row["globalTaskId"])
     kind = database.text(row["taskType"])

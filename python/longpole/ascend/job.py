@@ -1,7 +1,7 @@
 """Rank, device, host and clock of a recording, from the job directory of msprof.
 
-`device_N/info.json.N` is next to the data of a device; `device_N/start_info.N` relates the clock of
-the machine to the calendar. Both are JSON, and may be truncated or missing.
+`device_N/info.json.N` is next to the data of a device; `device_N/start_info.N` relates the
+monotonic clock of the machine to calendar time. Both are JSON, and can be truncated or missing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LARGEST: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The recording of one device. Values that its files lack are None."""
+    """The recording of one device. A value is None if the files lack it."""
 
     folder: Path
     device: int
@@ -34,15 +34,15 @@ class Job:
     host: str | None = None
     process: int | None = None
     base_ns: int | None = None
-    """Offset of the calendar time from the machine's clock."""
+    """Offset of calendar time from the machine's clock, in ns."""
     began_ns: int | None = None
     """Start of the recording, in ns since 1970."""
     findings: tuple[str, ...] = ()
-    """Problems of the files, one sentence each."""
+    """Problems found in the files, one sentence each."""
 
 
 def read_job(timeline: Path) -> Job | None:
-    """Read the job directory around a timeline; None without one, or for one of many devices.
+    """Read the job directory of a timeline; None without one, or if it is for one of many devices.
 
     A timeline below a folder `device_N` belongs to that device.
     """
@@ -85,7 +85,7 @@ def _job(folder: Path) -> Job:
 
 
 def _document(path: Path, findings: list[str]) -> dict[str, Any]:
-    """Read a JSON object; empty, with a finding, if it is not one."""
+    """Read a JSON object; add a finding and return an empty one if it is not valid."""
     if not path.is_file():
         return {}
     try:
@@ -100,7 +100,7 @@ def _document(path: Path, findings: list[str]) -> dict[str, Any]:
 
 
 def _number(value: object) -> int | None:
-    """Return an integer, also from a string of digits."""
+    """Return an integer, given as a number or a string of digits."""
     if isinstance(value, str) and re.fullmatch(r"-?\d{1,19}", value.strip()):
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= _LARGEST:

@@ -1,8 +1,8 @@
 """Joins a timeline that msprof wrote in parts: one file per iteration, or slices by size.
 
-The parts have one clock. Their contents are passed on unchanged, followed by rank, host and clock
-from the job directory. If the parts are iterations, each becomes a step: msprof marks it only on
-the device, and a step contains the call that ran it.
+The parts share one clock. Their contents are passed on unchanged, followed by the rank, host and
+clock from the job directory. If the parts are iterations, each becomes a step: msprof marks
+iterations only on the device, but a step contains the call that ran it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _PIECE: Final = 1 << 20
 _SPACE: Final = b" \t\r\n\x00"
 _BETWEEN: Final = re.compile(rb"\}\s*,\s*\{")
 _MARK: Final = re.compile(r"\s*([\[,\]])\s*")
-"""What precedes an element of an array, or its end."""
+"""The separator before an element of an array, or the bracket at its end."""
 _CUT: Final = b'"the file was cut here"'
-"""Replaces missing events: not an event, so that the reader reports a loss there."""
+"""Replaces missing events with a string, which the reader reports as a loss."""
 
 
 def iteration_of(name: str) -> tuple[int, int, int] | None:
@@ -75,7 +75,7 @@ def _document(parts: Sequence[Path]) -> Iterator[bytes]:
 
 
 def _events(part: Path, findings: list[str]) -> Iterator[bytes]:
-    """Yield the contents of an array; of a truncated one up to its last complete event."""
+    """Yield the contents of an array; if it is truncated, up to its last complete event."""
     with open_file(part) as file:
         held = file.read(_PIECE).removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE).removeprefix(b"[")
         while piece := file.read(_PIECE):
@@ -95,13 +95,13 @@ def _events(part: Path, findings: list[str]) -> Iterator[bytes]:
 
 
 def _end_of_events(text: bytes) -> int:
-    """Return the end of the last event that is followed by another one."""
+    """Return the end of the last event that another event follows."""
     ends = [match.start() + 1 for match in _BETWEEN.finditer(text)]
     return ends[-1] if ends else 0
 
 
 def _steps(parts: Sequence[Path], job: Job | None) -> Iterator[dict[str, Any]]:
-    """Turn the call that ran an iteration into a step of the program."""
+    """Yield a step of the program for the call that ran each iteration."""
     models = {found[1] for found in map(iteration_of, (part.name for part in parts)) if found}
     if len(models) != 1:  # iterations of several graphs have the same numbers
         return
@@ -122,7 +122,7 @@ def _steps(parts: Sequence[Path], job: Job | None) -> Iterator[dict[str, Any]]:
 
 
 def _run(part: Path) -> dict[str, Any] | None:
-    """Find the one call that ran the graph; None if the part is damaged or has several."""
+    """Find the call that ran the graph; None if the part is damaged or has several such calls."""
     found: dict[str, Any] | None = None
     try:
         for event in _parsed(part):
@@ -137,7 +137,7 @@ def _run(part: Path) -> dict[str, Any] | None:
 
 
 def _parsed(part: Path) -> Iterator[Any]:
-    """Parse the elements of an array one by one, with one chunk of the file in memory.
+    """Parse the elements of an array one by one, keeping one chunk of the file in memory.
 
     Raises
     ------
@@ -153,7 +153,7 @@ def _parsed(part: Path) -> Iterator[Any]:
                 return
             try:
                 if mark is None or mark[1] != expected:
-                    raise ValueError(part.name)  # noqa: TRY301 - as if the decoder had found it
+                    raise ValueError(part.name)  # noqa: TRY301 - handled like an error of the decoder
                 element, place = decode(text, mark.end())
             except ValueError:
                 more = file.read(_PIECE)

@@ -1,4 +1,4 @@
-"""Finds the timeline of an Ascend profile and its rank, and what cannot be read.
+"""Finds the timelines of an Ascend profile and their ranks, and the folders that cannot be read.
 
 The profilers of torch and MindSpore write `ASCEND_PROFILER_OUTPUT` into one folder per rank; msprof
 writes `mindstudio_profiler_output` into `PROF_*`, and in 2023 `device_N/timeline`. Only exported
@@ -64,7 +64,7 @@ class Timeline:
 
 
 def collected(folder: Path) -> TraceError | None:
-    """Return why a folder of raw files cannot be read; None if it has none."""
+    """Return why a folder of raw files cannot be read; None if it has no raw files."""
     return not_exported(folder, folder) if _is_collected(folder) else None
 
 
@@ -91,9 +91,9 @@ def only_timeline(output: Path) -> Timeline:
 
 
 def rank_of(timeline: Path) -> int | None:
-    """Return the rank of a timeline from the names of files and folders around it.
+    """Return the rank of a timeline from the names of the files and folders around it.
 
-    None if it is not a timeline of an Ascend profile, or no name contains the rank.
+    None if it is not a timeline of an Ascend profile, or if no name contains the rank.
     """
     of_iteration = iteration_of(timeline.name)
     named = _DATABASE.match(timeline.name)
@@ -117,7 +117,7 @@ def rank_of(timeline: Path) -> int | None:
 
 
 def database_files(output: Path) -> list[Path]:
-    """Return the databases of events in a folder of exported files."""
+    """Return the event databases in a folder of exported files."""
     return [path for path in _files(output, "*.db") if _DATABASE.match(path.name)]
 
 
@@ -127,7 +127,7 @@ def output_folders(folder: Path) -> list[Path]:
 
 
 def _profiles(folder: Path, depth: int = 0) -> Iterator[Path]:
-    """Yield the folders of exported files, also in subfolders that profilers create."""
+    """Yield the folders of exported files, including those in subfolders that profilers create."""
     if _holds_timeline(folder):
         yield folder
         return
@@ -145,7 +145,7 @@ def _is_output(folder: Path) -> bool:
 
 
 def _exported(folder: Path) -> Iterator[tuple[Path, tuple[Path, ...]]]:
-    """Yield one timeline per folder of exported files: the text, else the database."""
+    """Yield one timeline per folder of exported files: the text export, else the database."""
     for output in _profiles(folder):
         names = {path.name: path for path in _files(output, "*")}
         text = names.get("trace_view.json")
@@ -161,7 +161,7 @@ def _exported(folder: Path) -> Iterator[tuple[Path, tuple[Path, ...]]]:
 def _written_by_msprof(
     output: Path, names: dict[str, Path]
 ) -> Iterator[tuple[Path, tuple[Path, ...]]]:
-    """Yield the timelines of msprof; the iterations of a device, or slices, are one timeline."""
+    """Yield the timelines of msprof; the iterations or slices of one device are one timeline."""
     groups: dict[tuple[str, str], list[tuple[int, Path]]] = {}
     for name, path in names.items():
         if _MSPROF_TIMELINE.match(name):

@@ -1,10 +1,10 @@
 """Allocations of an Ascend profile, from the files next to its timeline or from its database.
 
 `operator_memory.csv` (or `OP_MEMORY`) has each allocation with its operator: those of the
-framework, and those of GE, the graph engine, which have no stream. Each of the two has its own
-totals. `memory_record.csv` (or `MEMORY_RECORD`) has totals of each component over time; of it, only
-components that the first file does not cover are used. PTA+GE is the sum of two components, and APP
-contains only reserved memory: both are left out.
+framework, and those of GE, the graph engine, which have no stream. Framework and graph engine each
+have their own totals. `memory_record.csv` (or `MEMORY_RECORD`) has the totals of each component
+over time; only components that the first file does not cover are read from it. PTA+GE is the sum of
+two components, and APP contains only reserved memory: both are left out.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _totals_of(path: Path) -> Iterator[_Row]:
 
 
 def _size(row: _Row, name: str) -> int | None:
-    """Return a size in bytes, which is 0 for 0 MB; None if not recorded."""
+    """Return a size in bytes, which can be 0; None if not recorded."""
     in_mib = _bytes(row.get(f"{name}_mb"), _MIB)
     return _bytes(row.get(f"{name}_kb"), _KIB) if in_mib is None else in_mib
 
@@ -151,13 +151,13 @@ def _of_engine(blocks: Sequence[_Row]) -> list[bool]:
 
 
 def _covered(of_engine: Sequence[bool]) -> frozenset[str]:
-    """Return the components with complete allocations."""
+    """Return the components whose allocations are complete."""
     framework = _FRAMEWORKS if False in of_engine else frozenset()
     return framework | ({_GRAPH_ENGINE} if True in of_engine else frozenset())
 
 
 def _changes(blocks: Sequence[_Row], of_engine: Sequence[bool]) -> Iterator[_Row]:
-    """Yield an allocation, and a release if there is one, for each block."""
+    """Yield an allocation, and its release if recorded, for each block."""
     for number, (block, is_of_engine) in enumerate(zip(blocks, of_engine, strict=True)):
         if block["size"] is None:
             continue

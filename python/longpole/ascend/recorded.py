@@ -1,4 +1,4 @@
-"""Steps as recorded by Ascend's tool, in the files next to a timeline."""
+"""Step times as recorded by Ascend's tool, in the files next to a timeline."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["Steps", "recorded_steps"]
 
 Steps = dict[int | None, dict[str, int]]
-"""Quantities of each step in nanoseconds; under None if there are no steps."""
+"""Quantities of each step in nanoseconds; the key is None if there are no steps."""
 
 _TEXT: Final = "step_trace_time.csv"
 _RESULTS: Final = "analysis.db"

@@ -30,7 +30,7 @@ _TEXTS: Final = frozenset(
         *("inputDtypes", "dataType", "algType", "linkType", "transportType", "component"),
     }
 )
-"""Columns that contain a string or the id of one."""
+"""Columns that contain a string or a string id."""
 _NUMBERS: Final = frozenset({"freq", "hbm", "bandwidth", "throughput", "size"})
 _INTEGERS: Final = _TIMES | {
     *("id", "globalTid", "globalPid", "globalTaskId", "taskId", "streamId", "deviceId"),
@@ -48,7 +48,7 @@ _OF_OTHERS: Final = ("rocpd_", "CUPTI_ACTIVITY_")
 
 
 def is_of_other_profiler(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is a database of a profiler for other devices."""
+    """Whether a file is a database written by a profiler for other devices."""
     with open_file(path) as file:
         if file.read(len(MAGIC)) != MAGIC:
             return False
@@ -84,7 +84,7 @@ def open_database(path: str | os.PathLike[str]) -> Database:
 
 
 class Database:
-    """A database with its strings loaded."""
+    """A database whose strings are loaded."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         import sqlite3
@@ -93,7 +93,7 @@ class Database:
         if is_confined():
             self._connection = _copied(self._path)
         else:
-            # A viewer may leave its journal next to the file; reading must not touch it.
+            # A viewer may leave its journal next to the file; reading must not change it.
             address = f"file:{quote(str(self._path.absolute()))}?mode=ro&immutable=1"
             self._connection = sqlite3.connect(address, uri=True, check_same_thread=False)
         self.n_lost_rows = 0
@@ -118,13 +118,13 @@ class Database:
         return {str(row[1]) for row in self._query(f"PRAGMA table_info({_quoted(table)})")}
 
     def has(self, table: str) -> bool:
-        """Whether a table with this name exists."""
+        """Whether the database has a table with this name."""
         return table in self._columns
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Return some columns of a table; None for columns it lacks.
+        """Yield the rows of a table with the given columns; None for columns it lacks.
 
-        A cell of the wrong type is None too, and counts in `n_damaged` of its row.
+        A cell of the wrong type is None too, and is counted in `n_damaged` of its row.
         """
         known = self._columns.get(table, set())
         if not any(column in known for column in columns):
@@ -133,14 +133,14 @@ class Database:
         required = [column for column in columns if column in _TIMES]
         if any(column not in known for column in required):
             return
-        for values in self._query(f"SELECT {', '.join(chosen)} FROM {_quoted(table)}"):  # noqa: S608 - names of the file's own columns, quoted
+        for values in self._query(f"SELECT {', '.join(chosen)} FROM {_quoted(table)}"):  # noqa: S608 - the names come from the file's own schema and are quoted
             row = dict(zip(columns, values, strict=True))
             row |= {name: _whole(row[name]) for name in required}
             wrong = [name for name, cell in row.items() if not _is_of_type(name, cell)]
             yield {**row, **dict.fromkeys(wrong), "n_damaged": len(wrong)}
 
     def by_task(self, table: str, columns: Sequence[str]) -> dict[Any, dict[str, Any]]:
-        """Return the rows of a table by their task."""
+        """Return the rows of a table, keyed by task."""
         rows = list(self.rows(table, ("globalTaskId", *columns)))
         is_lost = [bool(row["n_damaged"]) and row["globalTaskId"] is None for row in rows]
         self.n_lost_rows += sum(is_lost)
@@ -166,14 +166,14 @@ class Database:
         return self._named("STRING_IDS", "value")
 
     def _named(self, table: str, column: str) -> dict[int, str]:
-        """Return the strings of a table by number, and count other values."""
+        """Return the strings of a table by number, and count values of other types."""
         rows = list(self.rows(table, ("id", column)))
         found = {row["id"]: row[column] for row in rows if isinstance(row[column], str)}
         self.n_lost_rows += sum(not isinstance(row[column], str) for row in rows)
         return found
 
     def text(self, number: Any) -> str:
-        """Return the string with a number; the cell itself if there is none."""
+        """Return the string with a number; the number itself if there is no such string."""
         found = self._texts.get(number)
         return str("" if number is None else number) if found is None else found
 
@@ -187,7 +187,7 @@ class Database:
         return {table: self._named(table, "name") for table in tables}
 
     def enumerated(self, table: str, number: Any) -> str | None:
-        """Return the name of a number in a table of names."""
+        """Return the name that a table of names has for a number."""
         return self._enumerations.get(table, {}).get(number)
 
     def _query(self, statement: str) -> Iterator[tuple[Any, ...]]:
@@ -195,7 +195,7 @@ class Database:
 
         try:
             yield from self._connection.execute(statement)
-        # An error message can contain a name that is not UTF-8.
+        # The error message can contain a name that is not UTF-8.
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             is_text = isinstance(error, UnicodeDecodeError)
             reason = "its schema has a name that is not UTF-8" if is_text else str(error)
@@ -208,7 +208,7 @@ class Database:
 
 
 def _copied(path: Path) -> sqlite3.Connection:
-    """Connect to a copy in memory, as SQLite follows links when it opens a file by name."""
+    """Open a copy in memory, because SQLite follows links when it opens a file by name."""
     import sqlite3
 
     content = bytearray(read_bytes(path))
@@ -224,7 +224,7 @@ def _copied(path: Path) -> sqlite3.Connection:
 
 
 def _whole(time: Any) -> Any:
-    """Return a time as an integer if it is stored as a string or a float."""
+    """Return a time as an integer, also if it is stored as a string or a float."""
     if isinstance(time, float) and time.is_integer():
         return int(time)
     is_integer = isinstance(time, str) and len(time) < _LONGEST_TIME and time.isdecimal()
@@ -232,7 +232,7 @@ def _whole(time: Any) -> Any:
 
 
 def _is_of_type(column: str, cell: Any) -> bool:
-    """Whether a cell is missing or has its column's type; SQLite stores any value in any column."""
+    """Whether a cell is null or has its column's type; SQLite stores any value in any column."""
     if cell is None:
         return True
     if column in _TEXTS:
@@ -250,7 +250,7 @@ def _quoted(name: str) -> str:
 
 
 class PieceFile:
-    """A file made of chunks of bytes, each generated when it is read.
+    """A read-only file whose chunks of bytes are generated when they are read.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ _LARGEST_INTEGER: Final = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class TableFinding:
-    """One kind of fault in a file: its code, its meaning, the count, and the first line."""
+    """One kind of problem in a file: its code, its meaning, the count, and the first line."""
 
     code: str
     message: str
@@ -45,7 +45,7 @@ class TableFinding:
 
 @dataclass(frozen=True, slots=True)
 class AscendTable:
-    """A file of a profile: its kind, its rows, and its faults."""
+    """A CSV file of a profile: its kind, its rows, and its problems."""
 
     name: str
     path: Path
@@ -68,7 +68,7 @@ _MESSAGES: Final = {
 
 
 class _Findings:
-    """Counts faults by kind."""
+    """Counts problems by kind."""
 
     def __init__(self) -> None:
         self._found: dict[str, TableFinding] = {}
@@ -122,7 +122,7 @@ def read_ascend_table(path: str | os.PathLike[str]) -> AscendTable:
 
 
 def _cells(raw: bytes, findings: _Findings) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Split a file into its header and its rows, with line numbers."""
+    """Split a file into its header and its rows; rows have their line numbers."""
     text = raw.removeprefix(b"\xef\xbb\xbf").decode(errors="replace").replace("\x00", "\ufffd")
     if "\ufffd" in text:
         findings.note("invalid_utf8", text[: text.index("\ufffd")].count("\n") + 1)
@@ -148,7 +148,7 @@ def _cells(raw: bytes, findings: _Findings) -> tuple[list[str], list[tuple[int, 
 
 
 def _known(layout: Layout, header: Sequence[str]) -> dict[str, tuple[int, Column]]:
-    """Return the columns of a layout in a header: their positions by name."""
+    """Return the columns of a layout that a header contains: their positions, by name."""
     places = {name.lower(): place for place, name in reversed(list(enumerate(header)))}
     found = {}
     for column in layout.columns:
@@ -232,7 +232,7 @@ _MOST_DIGITS: Final = 300
 
 def _nanoseconds(microseconds: Decimal) -> int | None:
     """Round to nanoseconds, half to even, as the timeline reader does."""
-    if microseconds.adjusted() > 16:  # noqa: PLR2004 - beyond any time in 64 bits
+    if microseconds.adjusted() > 16:  # noqa: PLR2004 - no time in 64 bits is longer
         return None
     ns = int((microseconds * 1000).to_integral_value(ROUND_HALF_EVEN))
     return ns if abs(ns) <= _LARGEST_NS else None
@@ -252,7 +252,7 @@ def _plain_name(title: str, place: int) -> str:
 
 
 def _unknown(name: str, cells: list[str]) -> pl.Series:
-    """Convert an unknown column, to numbers if all cells are numbers."""
+    """Convert an unlisted column; to numbers if all cells are numbers."""
     import polars as pl
 
     given = [None if cell in _MISSING else cell for cell in cells]

@@ -51,7 +51,7 @@ class Document(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """A format: the tool that writes it, its detection, and its rows, with their run numbers."""
+    """A format: the tool that writes it, how to detect it, and its rows with their run numbers."""
 
     summary: str
     is_mine: Callable[[Mapping[str, Any]], bool]
@@ -94,7 +94,7 @@ def _n_bytes(text: str) -> int:
 
 
 def _without_surrogates(row: Row) -> Row:
-    """Replace placeholders for broken UTF-8, and unpaired surrogates, which JSON can contain."""
+    """Replace surrogates: JSON can contain unpaired ones, and broken UTF-8 is decoded to them."""
     fields = [(_sound(name), _sound(value)) for name, value in row.fields]
     return row._replace(operation=_sound(row.operation), time=_sound(row.time), fields=fields)
 
@@ -115,7 +115,7 @@ _DECODER: Final = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_c
 
 
 def _hyperfine(document: Mapping[str, Any], runs: Iterator[int]) -> Iterator[Row]:
-    """Yield times, each of a process of its own."""
+    """Yield times, each from a separate process."""
     for result in _objects(document.get("results")):
         name = str(result.get("command"))
         times, codes = _list(result.get("times")), _list(result.get("exit_codes"))
@@ -222,7 +222,7 @@ def _summary(summary: Mapping[str, Any]) -> str:
 
 
 def _rocprof(document: Mapping[str, Any], runs: Iterator[int]) -> Iterator[Row]:
-    """Yield the dispatches of each process, from begin to end."""
+    """Yield the dispatches of each process, from `begin` to `end`."""
     for process in _objects(document.get("rocprofiler-sdk-tool")):
         run = _run(runs)
         names = {

@@ -198,7 +198,7 @@ def _called(node: ast.Call) -> Meaning:
 
 
 def _computed(node: ast.UnaryOp | ast.BinOp, *operands: Meaning) -> Meaning:
-    """Return a function that computes with numbers; a string times a number could fill memory."""
+    """Return a function that computes with numbers only: a repeated string could fill memory."""
     if type(node.op) not in _ARITHMETIC:
         _refuse(node)
     operation = _ARITHMETIC[type(node.op)]

@@ -55,7 +55,7 @@ class BinaryFile(Protocol):
 def extract(
     source: str | os.PathLike[str] | bytes | BinaryFile,
     *,
-    format: str | Sequence[str] = "auto",  # noqa: A002 - the word of the command line
+    format: str | Sequence[str] = "auto",  # noqa: A002 - the option of the command has this name
     died: bool = False,
     max_rows: int = MAX_ROWS,
 ) -> Extraction:
@@ -234,9 +234,9 @@ class OmittedRows(NamedTuple):
     format, operation
         As in `MeasuredRow`; `is_rest` marks the rows of several operations.
     n_rows, n_selectable
-        Number of rows, and of those that may be compared.
+        Number of all rows, and number of comparable rows.
     fastest
-        The fastest of the latter.
+        The fastest comparable row.
     last_ns
         Time of the last row; None if it is not finite.
     """

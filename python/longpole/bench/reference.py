@@ -1,4 +1,4 @@
-"""Whether a candidate is correct: its numbers compared with a reference, within tolerances."""
+"""Checks whether a candidate is correct: compares its numbers with a reference."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Reference:
         return difference(found, expected, self.relative, self.absolute)
 
     def printed(self, output: str) -> list[float]:
-        """Return the numbers in an output."""
+        """Return the numbers that an output contains."""
         lines = output.splitlines()
         if self.lines is not None:
             lines = _matching(lines, self.lines)
@@ -94,7 +94,7 @@ def _matching(lines: list[str], pattern: str) -> list[str]:
 def difference(found: ArrayLike, expected: ArrayLike, relative: float, absolute: float) -> str:
     """Describe how numbers differ from the expected ones; empty within the tolerances.
 
-    NaN is correct only where it is expected.
+    NaN is correct only if it is expected.
 
     Examples
     --------

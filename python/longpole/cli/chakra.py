@@ -215,7 +215,7 @@ class MatchedCalls(Row):
 
 
 class Converted(Row):
-    """What was written."""
+    """The files that were written."""
 
     graphs: list[ConvertedGraph]
     groups: str | None
@@ -242,7 +242,7 @@ class Replayed(Row):
     replay_ns: int
     measured_ns: int | None
     error: float | None
-    """Relative to the measured time."""
+    """Error of the replay relative to the measured time."""
     error_without_gaps: float | None
     stuck: int
     """Number of nodes that never became ready."""

@@ -121,7 +121,7 @@ def check_answer(
 
 
 def _program(notes: Sequence[ProgramNote]) -> list[Block]:
-    """Show what the trace shows about the program, in a separate section."""
+    """Show the habits and settings of the program in a separate section."""
     if not notes:
         return []
     entries = [_note_entry(note) for note in notes]

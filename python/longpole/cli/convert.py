@@ -171,7 +171,7 @@ def _form_of(output: Path) -> str:
 
 
 def _check(form: str, given: list[str], window: Asked) -> None:
-    """Raise for options without a meaning for this content."""
+    """Raise for options that have no effect for this content."""
     allowed = {
         "table": ["--table", "--where"],
         "flame": ["--time"],
@@ -195,7 +195,7 @@ def _check(form: str, given: list[str], window: Asked) -> None:
 
 
 class _Task(NamedTuple):
-    """What is written of which window, and how."""
+    """What to write, of which window, and how."""
 
     what: str
     write: Callable[..., int]
@@ -242,7 +242,7 @@ class Converted(Data):
     """Path of the file."""
     bytes: int
     table: str
-    """The table of the trace, or what was written instead."""
+    """The name of the table, or what else was written."""
     rows: int
 
 
@@ -285,7 +285,7 @@ def _cut(path: str, trace: Trace, window: Window, output: Path, *, force: bool) 
 
 
 def _repair(path: str, _trace: Trace, _window: None, output: Path, *, force: bool) -> int:
-    """Write everything readable of a trace as a valid one."""
+    """Write everything readable of a trace as a valid trace."""
     from longpole.convert.repaired import repair
 
     return repair(path, output, force=force)
@@ -316,7 +316,7 @@ def _write_perfetto(
 def _write_flame(
     path: str, trace: Trace, window: Window, output: Path, *, force: bool, time: Time
 ) -> int:
-    """Write times by stacks of names, for a flame graph viewer."""
+    """Write times by stack of names, for a flame graph viewer."""
     from longpole.convert.flame import flame, folded, speedscope
 
     n_written = 0

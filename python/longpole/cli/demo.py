@@ -66,7 +66,7 @@ class Next:
 
     command: str
     shows: str
-    """What it shows."""
+    """Description of what it shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Demo(Data):
     files: tuple[str, ...]
     """The files."""
     verdict: str
-    """What the program waits for."""
+    """Sentence on what the program waits for."""
     next: tuple[Next, ...]
     """Commands to run next."""
 

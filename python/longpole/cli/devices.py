@@ -87,7 +87,7 @@ class ListedDevice(Row):
     """Current holder of its lease."""
     state: Literal["free", "busy", "lost", "unknown"]
     reason: str | None
-    """Why it is busy or lost."""
+    """Reason why it is busy or lost."""
     clock_mhz: NotRequired[int]
     clock_max_mhz: NotRequired[int]
     memory_clock_mhz: NotRequired[int]

@@ -319,7 +319,7 @@ def diff_sections(
 
 
 def _sentences(found: Diff) -> list[Sentence]:
-    """Split the answer: how much changed is the headline; what changed follows the figures."""
+    """Split the answer: how much changed is the headline; what changed comes after the figures."""
     first, stop, more = found.sentence.partition(". ")
     return [Sentence(f"{first}."), Sentence(more)] if stop else [Sentence(first)]
 
@@ -399,7 +399,7 @@ def _path_stacks(found: Diff) -> list[Stack]:
 
 
 def _bars(rows: Sequence[tuple[str, float]], length_ns: float) -> list[Bar]:
-    """Return the parts of a path of a given length; what is not in the rows is one part."""
+    """Return the parts of a path of a given length; kinds that are not in the rows are combined."""
     bars = [
         Bar(
             time_ns / length_ns,

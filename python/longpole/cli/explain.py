@@ -79,17 +79,18 @@ class ExplainedRemedy(Row):
     side: Side
     effort: Effort
     needs: str
-    """What must be recorded to find it."""
+    """What must be recorded to find the remedy."""
     seen_by: str
     change: str
     """The change of the dependency graph."""
     not_when: str
     is_upper_bound: bool
-    """Whether it may not be possible: then even the lower bound is an upper bound."""
+    """Whether the change may be impossible, in which case even the lower bound of its gain is only
+    an upper bound."""
     is_computed: bool
     """Whether a gain is computed."""
     measured: list[Measurement]
-    """Programs that were timed with and without it."""
+    """Programs that were timed with and without the remedy."""
 
 
 class Explained(Row):

@@ -53,7 +53,7 @@ def is_command() -> bool:
     if program == "-m":  # while the package is imported
         before = dict(zip(sys.orig_argv[1:], sys.orig_argv, strict=False))
         return before.get("longpole") == "-m"
-    return os.path.basename(program) in _NAMES or _is_main_module(program)  # noqa: PTH119 - early
+    return os.path.basename(program) in _NAMES or _is_main_module(program)  # noqa: PTH119 - runs before imports of the package
 
 
 def _is_main_module(program: str) -> bool:
@@ -62,7 +62,7 @@ def _is_main_module(program: str) -> bool:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise `KeyboardInterrupt`, or try again soon."""
+    """Raise `KeyboardInterrupt`, or try again after a short time."""
     if _must_wait(frame):
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
     else:

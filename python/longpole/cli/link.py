@@ -131,24 +131,24 @@ class Iteration(Row):
 
 
 class Linked(Row):
-    """How two files were joined, and how well the dependencies explain the run."""
+    """The result of joining two files, and how well the dependencies explain the run."""
 
     method: Method
     n_linked: int
     pids_differ: bool
     nodes: dict[str, int]
-    """By kind."""
+    """Number of nodes by kind."""
     unlinked: dict[str, int]
-    """By reason."""
+    """Number of unlinked nodes and activities by reason."""
     dependencies: dict[str, int]
-    """By kind."""
+    """Number of dependencies by kind."""
     dropped: dict[str, int]
     """Number of dependencies left out, by reason."""
     iterations: Annotated[list[dict[str, Any]], Iteration]
     measured_ns: int | None
     replay_ns: int
     replay_error: float | None
-    """Relative to the measured time."""
+    """Error of the replay relative to the measured time."""
     gap_ns: int
     replay_error_without_gaps: float | None
 
@@ -199,7 +199,7 @@ def _figures(linked: LinkedTrace, whole: Replay) -> Linked:
 
 
 def _counted(found: Linked) -> Iterator[tuple[str, str, dict[str, int]]]:
-    """Yield each counted thing, its title, and the counts by name."""
+    """Yield a label, a title, and the counts by name of each kind of result."""
     yield "nodes", "nodes", found["nodes"]
     yield "unlinked", "not linked", found["unlinked"]
     yield "dependencies", "dependencies", found["dependencies"]
@@ -207,7 +207,7 @@ def _counted(found: Linked) -> Iterator[tuple[str, str, dict[str, int]]]:
 
 
 def _records(found: Linked) -> Iterator[Record]:
-    """Yield every count as a row: the thing, its name, the count."""
+    """Yield every count as a row: what was counted, its name, the count."""
     for part, _, counts in _counted(found):
         for name, number in counts.items():
             yield {"part": part, "name": name, "count": number}

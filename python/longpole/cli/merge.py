@@ -70,7 +70,7 @@ def merge(
 
 @dataclass(frozen=True, slots=True)
 class MergedFile(Data):
-    """The written file."""
+    """The merged trace that was written."""
 
     output: str
     """Path of the file."""

@@ -312,7 +312,7 @@ def _device_shapes(device: DeviceTables) -> Block:
 
 
 def _device_metrics(device: DeviceTables) -> Block:
-    """Return the counters of the operators with most time."""
+    """Return the counters of the operators that take most time."""
     longest = [(op.type, op.core) for op in device.operators[:_SHOWN]]
     by_operator = {
         key: [it for it in device.metrics if (it.type, it.core) == key] for key in longest

@@ -100,7 +100,7 @@ class PathData(Row):
     counts: dict[str, int]
     """Number of corrections and omissions in the graph, by kind."""
     in_order: list[PathRow] | None
-    """With `--in-order`, the operators in time order."""
+    """The operators in time order, with `--in-order`."""
     verdict: Verdict
 
 

@@ -154,7 +154,7 @@ def _input(path: str, traces: TraceSet) -> dict[str, Any]:
 
 
 def _who(traces: TraceSet) -> str:
-    """Return the ranks that were read, and the total number."""
+    """Return how many ranks were read, out of how many."""
     of_all = f" of {traces.world_size}" if (traces.world_size or 0) > len(traces) else ""
     return f"{count(len(traces), 'rank')}{of_all} ({listed(traces.rank_numbers).partition(' ')[2]})"
 
@@ -230,7 +230,7 @@ def _sections(found: Ranks) -> list[Section]:
 
 
 def _first(found: Ranks, told: Sequence[str]) -> Iterator[Part]:
-    """Return the first screen: the answer, its figures, the path, late ranks and the timeline."""
+    """Return the overview: the answer, its figures, the path, late ranks and the timeline."""
     from longpole.analyses.rank_tables import path_bars
     from longpole.plot.rank_lanes import rank_lanes
 

@@ -80,9 +80,9 @@ class Repro(Data):
     event: int
     """Event of the operator."""
     inputs: tuple[str, ...]
-    """Inputs as declared in the script."""
+    """Inputs as written in the script."""
     not_recorded: tuple[str, ...]
-    """What the script had to assume or draw at random."""
+    """Inputs that the script had to assume or create with random values."""
 
 
 def _event(trace: Trace, text: str) -> int:

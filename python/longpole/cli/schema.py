@@ -74,9 +74,7 @@ def schema_for(name: str, program: click.Command) -> Schema:
     """
     answers = _answers(program)
     if name not in answers:
-        advice = closest(
-            name, answers, "`longpole schema` lists those with one"
-        )
+        advice = closest(name, answers, "`longpole schema` lists those with one")
         message = f"no schema for {name!r}; {advice}"
         raise click.UsageError(message)
     title, derive = answers[name]

@@ -84,7 +84,7 @@ _IDLE: Final = (
     ("after last activity", "after_last_ns"),
 )
 _Figures = tuple[str | None, int, int, int, int]
-"""A name with its time, its count, its longest event, and the row of that."""
+"""A name with its time, its count, its longest event, and the index of that event's row."""
 
 
 @click.command()
@@ -137,7 +137,7 @@ def summary(
 def _together(
     traces: Sequence[str], ranks: Sequence[int | None], window: Asked, options: Options
 ) -> Iterator[Answer]:
-    """Return what there is to say about several traces together."""
+    """Yield the answers about several traces together."""
     from longpole.cli.ranks import together
     from longpole.traces.joining import read_traces
 
@@ -478,7 +478,7 @@ def _rankings(found: Summary) -> dict[str, list[_Figures]]:
 def _busy_records(path: str, device: DeviceTime, busy: BusyTime, span_ns: int) -> list[Record]:
     section = "device" if busy.stream is None else "stream"
     place = {"device": device.device, "stream": busy.stream}
-    # Activities on other streams hide nothing of a stream.
+    # Activities on other streams do not hide the time of a stream.
     exposed = "exposed_" if busy.stream is None else ""
     classes = {"busy": "busy", "compute": "compute", f"{exposed}communication": "communication"}
     classes |= {f"{exposed}copy": "copy", "idle": "idle"}

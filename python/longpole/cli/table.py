@@ -107,7 +107,7 @@ _CHOICES: Final = {
 
 
 _AS_RECORDED: Final = ("activities", "events", "violations")
-"""Tables of events as they stand in the file."""
+"""Tables of events that are shown as they are in the file."""
 
 
 def _given(**choices: Any) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def table(
 
 
 def _list(paths: Sequence[str], recording: Recording, options: Options) -> int:
-    """List the tables of each file, of a trace those about its limit first."""
+    """List the tables of each file; those about what limits a trace come first."""
     if not paths:
         return options.emit(listed_tables(None))
     if all(map(given_memory_file, paths)):

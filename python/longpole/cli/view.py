@@ -144,7 +144,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._refuse(HTTPStatus.NOT_FOUND)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - of the base class
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - name of the base class
         """Do not log requests to stderr."""
 
     def _open(self, token: str) -> None:

@@ -1,1 +1,1 @@
-"""Execution traces with the times of a Kineto trace, and input files of simulators."""
+"""Links execution traces to Kineto traces, and writes input files for simulators."""

@@ -40,7 +40,7 @@ def read_chakra(
     *,
     progress: Callable[[int], object] | None = None,
 ) -> ChakraTrace:
-    """Read a Chakra graph (`.et`) of any tool, plain or gzip.
+    """Read a Chakra graph (`.et`) written by any tool, plain or gzip.
 
     Parameters
     ----------
@@ -99,8 +99,8 @@ class ChakraTrace:
     def check(self) -> pl.DataFrame:
         """Find all problems of the graph.
 
-        Columns: `code`, `refused` (whether simulators refuse the graph for it, or never finish),
-        `count`, `first_node`, `sentence`, `effect`. Empty for a valid graph.
+        Columns: `code`, `refused` (whether simulators reject the graph because of it, or never
+        finish), `count`, `first_node`, `sentence`, `effect`. Empty for a valid graph.
         """
         return frame_of(self._core.check())
 
@@ -190,10 +190,10 @@ def load_sync_dependencies(
     annotation: str = "ProfilerStep",
     instance_id: int = 0,
 ) -> dict[int, list[int]]:
-    """Return the External ids of events that waited for a device, with those of the awaited ones.
+    """Return the External ids of events that waited for a device, with those of the awaited events.
 
-    It has the arguments and the result of the function with that name in Chakra's device trace
-    loader. The waits are those of the critical path's graph, in one window of it.
+    The arguments and the result are those of the function with this name in Chakra's device trace
+    loader. The waits are those in the dependency graph of one window.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ __all__ = ["cut", "write_tables"]
 _PART: Final = 1 << 20
 _GZIP: Final = b"\x1f\x8b"
 _OTHER_PACKED: Final = (b"\x28\xb5", b"\xfd7")
-"""zstd and xz, which the core decompresses."""
+"""Magic bytes of zstd and xz, which the core decompresses."""
 _NO_JSON: Final = frozenset(
     {
         "perfetto",
@@ -41,7 +41,7 @@ _NO_JSON: Final = frozenset(
         "rocprof-csv",
     }
 )
-"""Formats without Chrome trace events as text: the events read are written."""
+"""Formats without Chrome trace events as text; for these, the parsed events are written."""
 _ZIP: Final = b"PK"
 _BEFORE_TEXT: Final = b"\xef\xbb\xbf \t\r\n"
 
@@ -56,11 +56,11 @@ def cut(
 ) -> int:
     """Write the events of a window to a smaller trace, with what its critical path needs.
 
-    Besides the events that ran in the window these are the calls that launched its GPU activities,
-    everything that these calls launched, the events that enclose the calls, and for a step the
-    whole previous step. Other steps lose their annotations, so that a part of a step is not taken
-    for a whole. Fields besides the events are copied, and the rank in the names of a profile is
-    written. For databases and binary files, the events read are written.
+    In addition to the events that ran in the window, these are the calls that launched its GPU
+    activities, everything that these calls launched, the events that enclose the calls, and for a
+    step the whole previous step. Other steps lose their annotations, so that part of a step is not
+    mistaken for a whole one. Fields other than the events are copied, and the rank in the file
+    names of a profile is added. For databases and binary files, the parsed events are written.
 
     The trace must have been read from `source`. Returns the number of elements written to the list
     of events. Source and output are as for `repair`.
@@ -113,7 +113,7 @@ def write_tables(
     inputs: list[Path],
     force: bool,
 ) -> int:
-    """Write the events read of a trace, or of a window, as Chrome JSON or as a Perfetto trace."""
+    """Write the parsed events of a trace, or of a window, as Chrome JSON or as a Perfetto trace."""
     kept = None if window is None else places_kept(trace, window).tobytes()
     with new_file(target, force=force, inputs=inputs) as unfinished:
         return trace.core.write(
@@ -126,7 +126,7 @@ def write_tables(
 
 
 def places_kept(trace: Trace, window: Window) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Return for each position in the list of events whether `cut` keeps it."""
+    """Return whether `cut` keeps each position in the list of events."""
     import numpy as np
     import polars as pl
 
@@ -143,7 +143,7 @@ def places_kept(trace: Trace, window: Window) -> np.ndarray[Any, np.dtype[np.uin
 
 
 def _with_rank(pieces: Iterator[bytes], rank: int | None) -> Iterator[bytes]:
-    """Insert the rank from folder names before the text of a trace, an object or a list."""
+    """Insert the rank from folder names at the start of a trace, an object or a list."""
     shown = f'{{"distributedInfo":{{"rank":{rank}}},'.encode()
     begun = (piece.lstrip(_BEFORE_TEXT) for piece in pieces)
     first = next(filter(None, begun), b"")
@@ -157,7 +157,7 @@ def _check(trace: Trace) -> None:
     import polars as pl
 
     source = source_losses(trace.metadata)
-    # The text of a converted file lacks what its source lost.
+    # The text of a converted file does not have the records that its source lost.
     before = source.counts if source else {}
     altered = trace.diagnostics.filter(pl.col("severity").is_in(["altered", "data_loss"]))
     for code, count, sentence in altered.select("code", "count", "sentence").iter_rows():
@@ -173,7 +173,7 @@ def _check(trace: Trace) -> None:
 
 
 def _step_before(trace: Trace, window: Window) -> pl.DataFrame:
-    """Return the previous step, which determines when a step begins; a row or none."""
+    """Return the previous step, which determines when a step begins; at most one row."""
     import polars as pl
 
     before = trace.steps.filter(pl.col("window_end_ns") <= window.start_ns)
@@ -200,7 +200,7 @@ def _events_kept(trace: Trace, window: Window, before: pl.DataFrame) -> pl.Serie
 
 
 def _start_ns(before: pl.DataFrame, window: Window) -> int:
-    """Return the time from which events are needed: for a step, from the previous step."""
+    """Return the time from which events are needed: for a step, the start of the previous step."""
     import polars as pl
 
     if before.is_empty():
@@ -212,7 +212,7 @@ def _start_ns(before: pl.DataFrame, window: Window) -> int:
 def _with_ancestors(
     parents: pl.Series, events: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return events with all that enclose them on their threads."""
+    """Return the given events and all events that enclose them on their threads."""
     import numpy as np
     import polars as pl
 
@@ -225,7 +225,7 @@ def _with_ancestors(
 
 
 def _parts(source: str | PathLike[str] | bytes | BinaryIO) -> Iterator[bytes]:
-    """Yield the text of a timeline in chunks, decompressed."""
+    """Yield the decompressed text of a timeline in chunks."""
     if isinstance(source, str | PathLike):
         yield from _parts_of_file(Path(source))
     elif isinstance(source, bytes):

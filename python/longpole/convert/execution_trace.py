@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 Method = Literal["record_function_id", "thread_order", "external_id"]
-"""How the nodes of an execution trace were found in a Kineto trace."""
+"""How the nodes of an execution trace were matched to events of a Kineto trace."""
 
 
 def read_execution_trace(
@@ -92,7 +92,7 @@ class ExecutionTrace:
 
     @property
     def core(self) -> CoreExecutionTrace:
-        """The nodes as the compiled core holds them."""
+        """The nodes as an object of the compiled core."""
         return self._core
 
     @cached_property
@@ -123,7 +123,7 @@ class ExecutionTrace:
 
     @property
     def pid(self) -> int | None:
-        """The process that wrote it."""
+        """Id of the process that wrote it."""
         return self._core.pid
 
 
@@ -137,7 +137,7 @@ def link_execution_trace(
     """Add the times of a Kineto trace to the execution trace of the same run.
 
     Nodes are found by record function id; if the files share none, by the order of names on each
-    thread; else by External id. Files with different names are refused.
+    thread; else by External id. Files with different names are rejected.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def link_execution_trace(
 
 @dataclass(frozen=True)
 class Deviation:
-    """The time span in which a replay and the run differ most.
+    """Time span in which a replay and the run differ most.
 
     Attributes
     ----------
@@ -223,7 +223,7 @@ class Replay:
 
     @property
     def error(self) -> float | None:
-        """Replayed time divided by the measured one, minus 1."""
+        """Replayed time divided by the measured time, minus 1."""
         return self.makespan_ns / self.measured_ns - 1 if self.measured_ns else None
 
 
@@ -237,7 +237,7 @@ class LinkedTrace:
 
     @property
     def core(self) -> CoreLinkedTrace:
-        """The nodes as the compiled core holds them."""
+        """The nodes as an object of the compiled core."""
         return self._core
 
     @cached_property
@@ -245,11 +245,11 @@ class LinkedTrace:
         """One row for each node, in order of the ids.
 
         Columns: `node` (the id; nodes of the execution trace keep theirs), `kind` (`operator`,
-        `gap` or `device`), `name`, `operator` (the node itself, the one that launched it, or the
-        one at the end of the gap), `event` (row in `Trace.events`), `process`, `thread`, `device`,
-        `stream`, `start_ns`, `duration_ns`, `self_ns` (nothing inside it ran), `work_ns` (the same
-        without waiting, and 0 for ranges that only contain operators) and `blocked_ns`. Nodes that
-        are not in the trace have no times.
+        `gap` or `device`), `name`, `operator` (the node itself, the operator that launched it, or
+        the operator after the gap), `event` (row in `Trace.events`), `process`, `thread`, `device`,
+        `stream`, `start_ns`, `duration_ns`, `self_ns` (time in which no nested event ran),
+        `work_ns` (the same without waiting, and 0 for ranges that only contain operators) and
+        `blocked_ns`. Nodes that are not in the trace have no times.
         """
         return frame_of(self._core.nodes())
 
@@ -266,7 +266,7 @@ class LinkedTrace:
 
     @cached_property
     def unlinked(self) -> pl.DataFrame:
-        """Nodes without an event (`node`) and GPU activities without a node (`event`): `reason`."""
+        """Nodes without an event (`node`), GPU activities without a node (`event`): `reason`."""
         return frame_of(self._core.unlinked())
 
     @cached_property
@@ -290,7 +290,7 @@ class LinkedTrace:
 
     @property
     def method(self) -> Method:
-        """How nodes were found."""
+        """How the nodes were matched."""
         return self._core.method
 
     @property
@@ -328,7 +328,7 @@ def replay_of(
         tuple[int, int, int, int] | None,
     ],
 ) -> Replay:
-    """Return a replay from the result of the core."""
+    """Return a replay from the values that the core returns."""
     import polars as pl
 
     makespan_ns, measured_ns, stuck, rows, deviation = parts

@@ -1,7 +1,7 @@
-"""Flame graphs of host time, device time or the critical path, for viewers.
+"""Flame graphs of host time, device time or the critical path.
 
-Two formats that many viewers read: folded stacks (`a;b;c 42`, of Brendan Gregg's flamegraph.pl) and
-the JSON of speedscope.
+Written in two formats that many viewers read: folded stacks (`a;b;c 42`, of Brendan Gregg's
+flamegraph.pl) and the JSON of speedscope.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["Frame", "Stack", "Time", "flame", "folded", "frames", "path_of", "speedscope"]
 
 Stack = tuple[tuple[str, ...], int]
-"""Names from the outermost on, and a time in ns."""
+"""Names from the outermost to the innermost, and a time in ns."""
 
 Frame = tuple[int, str, int]
-"""Number of callers around it, its name, and a time in ns."""
+"""Number of enclosing callers, name, and time in ns."""
 
 Time = Literal["host", "device", "path"]
 """The time that a flame graph shows."""
@@ -50,10 +50,11 @@ def flame(
 ) -> Iterator[Stack]:
     """Sum a time by stacks of threads, annotations, Python functions, operators and calls.
 
-    The time `"host"` is that of threads; a leaf is self time. `"device"` is the time of GPU
-    activities, each below the call that launched it; concurrent ones each count in full. `"path"`
-    is the critical path of the window, in which waits are below their kind of wait. Times sum to
-    the time of threads, of GPU activities, or of the path.
+    `"host"` is the time of threads; the time of a stack is the self time of its last name.
+    `"device"` is the time of GPU activities, each below the call that launched it; concurrent
+    activities each count in full. `"path"` is the critical path of the window, in which each wait
+    is below its kind of wait. The times add up to the time of threads, of GPU activities, or of the
+    path.
 
     Stacks are sorted by name. A stack of more than 1,000 names ends with `(deeper)`, which has the
     time of everything below.
@@ -81,7 +82,7 @@ def frames(
     time: Time = "host",
     path: CriticalPath | None = None,
 ) -> Iterator[Frame]:
-    """Return the same as a tree: each frame once, after its caller, with its self time.
+    """Return the flame graph as a tree: each frame once, after its caller, with its self time.
 
     `path` is the critical path of the window, if already known.
     """
@@ -118,7 +119,7 @@ def folded(stacks: Iterable[Stack]) -> Iterator[str]:
 def speedscope(stacks: Iterable[Stack], name: str = "longpole") -> Iterator[str]:
     """Format stacks as the JSON text of a speedscope profile, for speedscope.app.
 
-    The text comes in chunks, so that a large profile need not be held in memory.
+    The text is returned in chunks, so that a large profile does not have to fit in memory.
 
     Examples
     --------
@@ -158,7 +159,7 @@ def _stacks(found: Iterable[Frame]) -> Iterator[Stack]:
 
 
 class _Sums:
-    """Times by stacks that share their beginnings: each name below another is stored once."""
+    """Times by stack, stored as a tree: a name is stored once for each parent."""
 
     def __init__(self) -> None:
         self._nodes: dict[tuple[int, str], int] = {}
@@ -166,7 +167,7 @@ class _Sums:
         self._depths: list[int] = []
 
     def node(self, parent: int, name: str) -> int:
-        """Return the stack of a name below another stack; -1 for the root."""
+        """Return the tree node of a name below another node; -1 is the root."""
         depth = 0 if parent < 0 else self._depths[parent] + 1
         if depth > _MOST_NAMES:
             return parent
@@ -181,7 +182,7 @@ class _Sums:
         self._ns[node] += ns
 
     def frames(self) -> Iterator[Frame]:
-        """List the frames of the tree sorted by name, each after its caller."""
+        """List the frames of the tree, sorted by name, each after its caller."""
         below: dict[int, list[tuple[str, int]]] = {}
         for (parent, name), node in self._nodes.items():
             below.setdefault(parent, []).append((name, node))
@@ -230,7 +231,7 @@ def _path(trace: Trace, window: Window, sums: _Sums, *, path: CriticalPath | Non
 
 
 def path_of(trace: Trace, window: Window) -> CriticalPath:
-    """Return the path of the step, which ends with the step, not with the last waiting thread."""
+    """Return the path of a step up to the end of the step, not of its last waiting thread."""
     if window.kind == "trace":
         return trace.critical_path(whole=True)
     is_step = window.step is not None and window.step in trace.steps["step"]
@@ -241,7 +242,7 @@ def path_of(trace: Trace, window: Window) -> CriticalPath:
 
 
 class _Nodes:
-    """The stack around each event of a thread, including its own name."""
+    """The stack of each event of a thread, including the event itself."""
 
     def __init__(self, trace: Trace, window: Window, sums: _Sums) -> None:
         times = context_times(trace, window, *_FRAMES)

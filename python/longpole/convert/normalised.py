@@ -1,8 +1,8 @@
-"""A trace that every viewer shows unchanged: small exact numbers, nested slices.
+"""Writes a trace that every viewer shows unchanged: exact numbers and properly nested slices.
 
 Some profilers write timestamps as strings or with more digits than a double holds, flow ids above
 2^53, and slices that partly overlap on one track. Viewers then shift slices by hundreds of
-nanoseconds, draw them below the wrong one, or drop them.
+nanoseconds, draw them below the wrong parent, or drop them.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 Track: TypeAlias = tuple[int, int]
-"""A process and a thread."""
+"""A process id and a thread id."""
 
 __all__ = ["normalise"]
 
 _PIECE: Final = 1 << 20
 _NS_PER_US: Final = 1000
 _MOST_TRIED: Final = 8
-"""Number of additional tracks tried for a slice: only the last ones, for speed."""
+"""Number of additional tracks tried for a slice, latest first; bounded for speed."""
 
 _FIRST_ADDED: Final = 1 << 30
-"""Threads from here on are added tracks: the kernel numbers its threads below 2^22."""
+"""First thread id of added tracks: Linux numbers its threads below 2^22."""
 
 _MOST_DIGITS: Final = 640
-"""The smallest limit of digits that Python can be set to."""
+"""The smallest digit limit that Python accepts for integer conversion."""
 
 _FLOWS: Final = frozenset("stf")
 _WITH_IDS: Final = _FLOWS | frozenset("bneSTpFNOD")
@@ -51,13 +51,13 @@ def normalise(
 ) -> int:
     """Write the readable part of a trace so that every viewer shows it unchanged.
 
-    Timestamps are microseconds from the first event on, exact to the nanosecond in a double;
-    `baseTimeNanoseconds` is their origin, so that `base_time_ns` and `start_ns` sum to the times of
-    the source. Processes, threads and ids are numbers; ids of flows and asynchronous events are
-    counted from 1. A slice that partly overlaps another one of its track moves to an additional
-    track, with the flows that begin or end at it.
+    Timestamps are microseconds since the first event, exact to the nanosecond in a double;
+    `baseTimeNanoseconds` is their origin, so that `base_time_ns` and `start_ns` add up to the times
+    of the source. Processes, threads and ids become numbers; ids of flows and asynchronous events
+    are counted from 1. A slice that partly overlaps another slice on its track moves to an
+    additional track, with the flows that begin or end at it.
 
-    Source, output and errors are as for `repair`, on which this is based.
+    Source, output and errors are as for `repair`, on which this function is based.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class _Slice(NamedTuple):
 
 
 def _write(sound: Path, file: TextIO) -> int:
-    """Write the events of a valid document again, with its header."""
+    """Write the events of a valid document again, with its header fields."""
     names = _Numbers()
     first_ns, lanes = _lanes(sound, names)
     header: dict[str, Any] = {}
@@ -142,7 +142,7 @@ def _normalised(
 
 
 class _Numbers:
-    """Numbers of processes and threads; non-numeric names get numbers above all others."""
+    """Numbers processes and threads; non-numeric names get numbers above all others."""
 
     def __init__(self) -> None:
         self._texts: dict[str, int] = {}
@@ -159,18 +159,18 @@ class _Numbers:
 
 
 class _Ids:
-    """Ids of flows and asynchronous events, counted from 1 within each category."""
+    """Numbers the ids of flows and asynchronous events from 1 within each category."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[bool, str, str], int] = {}
 
     def number(self, key: tuple[bool, str, str]) -> int:
-        """Return the number of an id: whether it is of a flow, the category, and the id's text."""
+        """Return the number of an id, given whether it is of a flow, its category, and its text."""
         return self._numbers.setdefault(key, len(self._numbers) + 1)
 
 
 class _Lanes:
-    """Additional tracks for slices that would partly overlap."""
+    """Assigns additional tracks to slices that would partly overlap."""
 
     def __init__(self) -> None:
         self._threads: dict[int, int] = {}
@@ -180,7 +180,7 @@ class _Lanes:
         self._free = _FIRST_ADDED
 
     def place(self, track: Track, slices: list[_Slice]) -> None:
-        """Place the slices of a track so that they nest or are disjoint, using few lanes."""
+        """Place the slices of a track so that any two nest or are disjoint, on few tracks."""
         ends: list[list[int]] = [[]]
         kept_starts = set()
         for each in sorted(slices, key=lambda it: (it.start_ns, -it.end_ns, it.place)):
@@ -226,7 +226,7 @@ class _Lanes:
         return None if start_ns is None else self._starts.get((*track, start_ns))
 
     def named(self) -> Iterator[str]:
-        """Yield the names of the added tracks."""
+        """Yield the name events of the added tracks."""
         for track, threads in self._of.items():
             name = self._named.get(track, str(track[1]))
             for number, thread in enumerate(threads, start=2):
@@ -254,18 +254,18 @@ def _lanes(sound: Path, names: _Numbers) -> tuple[int, _Lanes]:
 
 
 def _phase(event: dict[str, Any]) -> str:
-    """Return the phase of an event; empty if it is not a text."""
+    """Return the phase of an event; empty if it is not a string."""
     phase = event.get("ph")
     return phase if isinstance(phase, str) else ""
 
 
 def _integer(digits: str) -> int | Decimal:
-    """Return an integer; one of more digits than Python converts stays a decimal number."""
+    """Return an integer; as a Decimal if it has more digits than Python converts."""
     return int(digits) if len(digits) <= _MOST_DIGITS else Decimal(digits)
 
 
 def _number(value: Decimal) -> float | str:
-    """Return a number for JSON; as text if a double does not hold it."""
+    """Return a number for JSON; as a string if a double cannot hold it."""
     number = float(value)
     return number if math.isfinite(number) else str(value)
 
@@ -294,7 +294,7 @@ def _microseconds(time_ns: int) -> str:
 
 
 def _events(sound: Path, header: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the events of a valid document one by one; then the header has its other fields."""
+    """Yield the events of a valid document one by one, then set `header` to its other fields."""
     decoder = json.JSONDecoder(parse_float=Decimal, parse_int=_integer)
     with sound.open(encoding="utf-8", newline="") as file:
         text = file.read(_PIECE)
@@ -313,7 +313,7 @@ def _events(sound: Path, header: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _next(
     decoder: json.JSONDecoder, file: TextIO, text: str, at: int
 ) -> tuple[dict[str, Any] | None, str, int]:
-    """Decode the next event, None at the end; return the text and position after it."""
+    """Decode the next event, None at the end; also return the text and the position after it."""
     while True:
         while at < len(text) and text[at] in " \t\r\n,":
             at += 1

@@ -1,8 +1,8 @@
-"""A script that runs one operator of a trace alone, with its recorded inputs.
+"""Writes a script that runs one operator of a trace alone, with its recorded inputs.
 
-It leads from a kernel on the critical path to a program that can be tuned and timed. Traces do not
-contain the values of tensors: the script draws random ones. It lists everything else that was not
-recorded.
+The script turns a kernel on the critical path into a program that can be tuned and timed. Traces do
+not contain the values of tensors, so the script uses random values. It lists everything else that
+was not recorded.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def operator(operator, overload, inputs):
     call, positional, named = resolved(operator, overload, inputs)
     return lambda: call(*positional, **named)
 '''
-"""What scripts make inputs and operators with."""
+"""Functions that a script creates inputs and finds operators with."""
 
 _SCRIPT: Final = '''"""{doc}
 """
@@ -148,20 +148,20 @@ if __name__ == "__main__":
 
 @dataclass(frozen=True, slots=True)
 class OperatorScript:
-    """A script, and what was not recorded of the operator."""
+    """A script, and which inputs of the operator were not recorded."""
 
     text: str
     operator: str
     event: int
-    """Event of the operator."""
+    """Row of the operator in `Trace.events`."""
     inputs: tuple[str, ...]
-    """Inputs as declared in the script."""
+    """Inputs as written in the script."""
     not_recorded: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """The known parts of a call: its inputs as code, the overload, and what is missing."""
+    """The known parts of a call: its inputs as code, the overload, and what was not recorded."""
 
     inputs: list[str]
     missing: list[str]
@@ -220,7 +220,7 @@ def operator_script(
 
 
 def _quoted(text: str) -> str:
-    """Escape a string so that it cannot end a Python string: names in a trace are data."""
+    """Quote a string from a trace so that it cannot end the Python string and run as code."""
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
@@ -246,7 +246,7 @@ def _operator_of(trace: Trace, event: int) -> dict[str, Any]:
 
 
 def _recorded_time(duration_ns: int, on_device_ns: int) -> str:
-    """Describe its time in the trace, first that on the device, which the script measures."""
+    """Describe the recorded time; the device time comes first, since the script measures it."""
     on_thread = f"{duration_ns / 1e3:.2f} us on its thread"
     on_gpu = f"{on_device_ns / 1e3:.2f} us on the GPU, " if on_device_ns else ""
     return f"in the trace it took {on_gpu}{on_thread}"
@@ -264,7 +264,7 @@ def _on_device_ns(trace: Trace, operator: int) -> int:
 
 
 def recorded_inputs(trace: Trace, operators: Sequence[int]) -> dict[int, list[str]]:
-    """Return the recorded inputs of operators as code, of those that have any."""
+    """Return the recorded inputs of operators as code; operators without any are left out."""
     return {event: call.inputs for event, call in _all_recorded(trace, operators).items()}
 
 
@@ -285,7 +285,7 @@ def _all_recorded(trace: Trace, operators: Sequence[int]) -> dict[int, _Call]:
         for named in found.filter(pl.col("event").is_in(operators)).iter_rows(named=True):
             row = {name: value for name, value in named.items() if value}
             dims = row.get("Input Dims", row.get("Input dims"))
-            # Some versions of torch record shapes without types, which is not enough.
+            # Some versions of torch record shapes without types, which are not sufficient.
             if dims is not None and (json.loads(row.get("Input type", "[]")) or dims == "[]"):
                 calls[named["event"]] = _of_kineto(row, json.loads(dims))
     return calls
@@ -307,7 +307,7 @@ def _of_kineto(row: dict[str, Any], dims: list[Any]) -> _Call:
 
 
 def _kineto_input(type_: str, text: str, shape: Any, steps: Any) -> tuple[str, list[str]]:
-    """Convert an input to code; return what is missing."""
+    """Convert an input to code; also return what was not recorded."""
     if type_ == "TensorList" or (shape and isinstance(shape[0], list)):
         parts = [_tensor(one, item_at(steps, place), _ASSUMED) for place, one in enumerate(shape)]
         return f"[{', '.join(parts)}]", [f"the types in its list: {_ASSUMED} is assumed"]
@@ -323,7 +323,7 @@ def _kineto_input(type_: str, text: str, shape: Any, steps: Any) -> tuple[str, l
 
 
 def _linked(trace: Trace, operator: int, execution: str) -> _Call | None:
-    """Return the inputs from the node of the execution trace; None if it has none."""
+    """Return the inputs from the node of the execution trace; None if it has no inputs."""
     import polars as pl
 
     nodes = read_execution_trace(execution)

@@ -1,4 +1,4 @@
-"""A script that times both forms of what a remedy is about, with the inputs that were recorded."""
+"""Writes a script that times code before and after a remedy, with the recorded inputs."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ if __name__ == "__main__":
 
 
 def remedy_script(trace: Trace, remedy: str, forms: Sequence[Form]) -> str:
-    """Write a script that times both forms of what a remedy is about.
+    """Write a script that times code before and after a remedy, with the recorded inputs.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Writes a damaged trace as a valid one with everything that could be read."""
+"""Writes everything readable in a damaged trace as a valid one."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def repair(
         n_written = repair_trace(found.source, unfinished, gzip=is_packed, rank=found.rank)
         if n_written is not None:
             return n_written
-        # A bare list of events has no place to record losses.
+        # A bare list of events has no field to record losses in.
         found = timeline_of(path)
         return cast(
             "int",

@@ -1,4 +1,4 @@
-"""Hypothetical changes of a program."""
+"""Hypothetical changes to a program, for what-if analysis."""
 
 from __future__ import annotations
 
@@ -119,12 +119,12 @@ class Scale:
     instead, regardless of their names.
 
     Without a kind, it applies to work: operators, runtime API calls, host time outside operators,
-    data loading, kernels, memcpy and memset, and communication. A faster kernel is not launched
-    faster. Where a kind of time on the path has the same name as a kind of events, the former
-    applies: `runtime` is all calls, `driver` those below the runtime, `python` functions without
+    data loading, kernels, memcpy and memset, and communication. Scaling a kernel does not scale its
+    launch. If a kind of time on the path has the same name as a kind of events, the kind of time is
+    used: `runtime` is all calls, `driver` those below the runtime, `python` functions without
     nested events, `annotation` the time inside annotations. With `events`, rows of `Trace.events`,
     it applies only to the time inside these events, including everything nested in an operator or
-    function. With `time_ranges` it applies to what threads do in these.
+    function. With `time_ranges`, it applies only to what threads do in these ranges.
     """
 
     by: float | Fraction
@@ -187,7 +187,7 @@ class RemoveWait:
 
 @dataclass(frozen=True, kw_only=True)
 class _Timed:
-    """A change of given events by a time."""
+    """A change that sets or adds a time for given events."""
 
     time_ns: int
     events: Sequence[int]
@@ -196,12 +196,12 @@ class _Timed:
     time_ranges: None = None
 
     def __post_init__(self) -> None:
-        """Raise for a negative time."""
+        """Raise if the time is negative."""
         _check_time(self.time_ns)
 
 
 class Replace(_Timed):
-    """Replaces the time of each of some GPU activities, for example with that of other kernels.
+    """Replaces the duration of each given GPU activity, for example with that of another kernel.
 
     `events` are rows of `Trace.events`.
     """
@@ -211,10 +211,10 @@ class Replace(_Timed):
 
 
 class Insert(_Timed):
-    """Adds a time to each of some events, for example the cost of a mechanism.
+    """Adds a time to each given event, for example the cost of a mechanism.
 
-    `events` are rows of `Trace.events`. Changes apply in their order: a later `Scale` of the same
-    events also scales the added time.
+    `events` are rows of `Trace.events`. Changes apply in the given order: a later `Scale` of the
+    same events also scales the added time.
     """
 
     def __data__(self) -> ChangeData:
@@ -230,7 +230,8 @@ Parts = tuple[str, str | None, str | None, int, int, list[int] | None, list[Time
 def parts_of(change: Change) -> Parts:
     """Return a change in the core's format.
 
-    The parts are effect, kind, pattern, the factor as a fraction or the time, rows and time ranges.
+    The parts are the effect, the kind, the pattern, the factor as a fraction or the time, the rows
+    and the time ranges.
     """
     rows = None if change.events is None else [index(row) for row in change.events]
     time_ranges = None if change.time_ranges is None else list(change.time_ranges)
@@ -250,7 +251,7 @@ def parts_of(change: Change) -> Parts:
 
 
 def change_of(plain: Mapping[str, Any]) -> Change:
-    """Return the change that data describes."""
+    """Return the change that a `ChangeData` describes."""
     rows, time_ranges = plain["events"], plain.get("time_ranges")
     events = None if rows is None else tuple(rows)
     what: dict[str, Any] = {"matching": plain["matching"], "events": events}
@@ -270,7 +271,7 @@ def change_of(plain: Mapping[str, Any]) -> Change:
 
 
 def kind_named(text: str) -> str:
-    """Return the kind that is written with spaces, hyphens or capitals; other text as it is.
+    """Return the kind that is written with spaces, hyphens or capitals; other text is unchanged.
 
     Examples
     --------
@@ -294,7 +295,7 @@ def _check_kind(kind: str | None) -> None:
 
 
 def _meant(kind: str) -> str | None:
-    """Return the kind, or the family of kernels, that a wrong kind resembles most."""
+    """Return the kind or kernel family that is most similar to a misspelled one."""
     plain = kind_named(kind)
     if kernel_family(kind) == kind:
         return f"kernel:{kind}"

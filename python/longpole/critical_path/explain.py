@@ -1,4 +1,4 @@
-"""A critical path as blocks for people."""
+"""Formats a critical path as blocks for a terminal or report."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ MEANINGS: Final = {
     "before_first_event": "before the first recorded event",
     "after_last_event": "after the last recorded event",
 }
-"""Meanings of the kinds of a path."""
+"""Meaning of each kind of time on a path."""
 
 
 class PathSummary(Protocol):
-    """The contents of an explanation."""
+    """The values that an explanation of a path is made of."""
 
     @property
     def length_ns(self) -> int: ...
@@ -95,7 +95,7 @@ class PathSummary(Protocol):
 
 
 def path_blocks(path: PathSummary, top: int) -> list[Block]:
-    """Show a path: its kinds as a chart, the `top` names that take most time, and warnings."""
+    """Show a path: a chart of its kinds, the `top` names that take the most time, and warnings."""
     blocks: list[Block] = [Sentence(f"Total {duration(path.length_ns)}:"), kinds_chart(path)]
     names = _together(path.name_totals)[:top]
     if names:
@@ -133,7 +133,7 @@ def _together(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _names(path: PathSummary, rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Show the names with most time; GPU activities by operator, if known."""
+    """Show the names that take the most time; GPU activities by operator, if known."""
     launched = [
         row["longest_event"]
         for row in rows
@@ -216,7 +216,7 @@ def _undecided(path: PathSummary) -> str | None:
     if not path.undecided_ns >= _SMALLEST_SHARE * path.length_ns > 0:
         return None
     part = share(path.undecided_ns / path.length_ns)
-    # In a damaged trace, the other launches may be missing.
+    # In a damaged trace, the launches that were not found may be among the missing records.
     advice = "" if path.damage else f" {_RECORD_LAUNCHES}"
     return (
         f"Undecided: {part} of the path leads to graph nodes that ended at the same time.{advice}"

@@ -38,7 +38,7 @@ class KindTotal(Row):
     kind: str | None
     duration_ns: int
     share: float
-    """As a fraction of the window."""
+    """Time as a fraction of the window."""
     count: int
 
 
@@ -98,7 +98,7 @@ class CriticalPath:
 
     @property
     def core(self) -> CorePath:
-        """The path as the compiled core holds it."""
+        """The path as an object of the compiled core."""
         return self._core
 
     @property
@@ -130,7 +130,7 @@ class CriticalPath:
 
     @property
     def clock_shifts(self) -> tuple[tuple[int | None, int], ...]:
-        """Devices whose clock disagrees with the host's: number, and shift in ns.
+        """Devices whose clock disagrees with the host clock: device number and shift in ns.
 
         The path uses the timestamps of such a device plus the shift; `Trace.events` keeps those of
         the file.
@@ -149,18 +149,18 @@ class CriticalPath:
     def segments(self) -> pl.DataFrame:
         """The path in time order; the segments tile the window.
 
-        Columns: `kind`, `event` (null if the time is not that of an event), `name`, `lane`
-        (row in `Trace.lanes`), `start_ns`, `duration_ns`, `evidence` (`order`,
-        `correlation`, `recorded`, `replayed`, `inferred` or `none`), `certainty` (`certain`;
-        `likely`: inferred; `doubtful`: inferred where another event is also possible, before an
-        unexplained gap, or where the clocks of host and device do not show which of two ways is the
-        path; `unknown`), `rival` (the other possible event; null for none) and `busy_ns` (for
-        unexplained time, how long any device was busy meanwhile; null otherwise).
+        Columns: `kind`, `event` (null if the time is not that of an event), `name`, `lane` (row in
+        `Trace.lanes`), `start_ns`, `duration_ns`, `evidence` (`order`, `correlation`, `recorded`,
+        `replayed`, `inferred` or `none`), `certainty` (`certain`; `likely`: inferred; `doubtful`:
+        inferred if another event is also possible, before an unexplained gap, or if the clocks of
+        host and device do not show which of two ways is the path; `unknown`), `rival` (the other
+        possible event; null for none) and `busy_ns` (for unexplained time, how long any device was
+        busy during it; null otherwise).
         """
         return frame_of(self._core.segments())
 
     def kernel_segments(self) -> pl.DataFrame:
-        """Return the parts of the path in which a kernel ran: `event` and `duration_ns`."""
+        """Return `event` and `duration_ns` of the parts of the path in which a kernel ran."""
         return frame_of(self._core.kernel_segments())
 
     @cached_property
@@ -203,7 +203,7 @@ class CriticalPath:
         return self._totals(by_name=True)
 
     def operators_of(self, events: Sequence[int]) -> list[str | None]:
-        """Return the operator that launched each of some GPU activities, with its input shapes."""
+        """Return the operator that launched each GPU activity, with its input shapes."""
         found = self._operators_of(events) if self._operators_of else [None] * len(events)
         return [operator_name(*operator[1:]) if operator else None for operator in found]
 
@@ -214,7 +214,7 @@ class CriticalPath:
 
     @cached_property
     def slack(self) -> pl.DataFrame:
-        """How much later each event may end without moving the end of the window.
+        """How much later each event can end without moving the end of the window.
 
         Columns: `event`, `slack_ns`; null if no dependency leads from the event to the end.
         """
@@ -240,22 +240,23 @@ class CriticalPath:
     def work(self, steps: Sequence[tuple[int, int]]) -> pl.DataFrame:
         """Sum the work of each event in each step: `event`, `kind`, `row` of the step, `work_ns`.
 
-        Waiting is not work: of a call that waits, only its own work counts. `steps` are the times
-        at which the host entered and left each step, in order.
+        Waiting is not work: for a blocking call, only the time outside the wait counts. `steps` are
+        the times at which the host entered and left each step, in order.
         """
         return frame_of(self._core.work(steps))
 
     @cached_property
     def violations(self) -> pl.DataFrame:
-        """Edges that lead back in time because clocks disagree.
+        """Edges that lead back in time because the clocks disagree.
 
-        The columns of `edges` up to `evidence`, and `back_ns`, the time by which each leads back.
+        The columns of `edges` up to `evidence`, and `back_ns`, the time by which each edge leads
+        back.
         """
         return frame_of(self._core.violations())
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """Counts of what is uncertain about the graph."""
+        """Counts of each kind of uncertainty in the graph."""
         return self._core.counts()
 
     @cached_property
@@ -301,10 +302,10 @@ class CriticalPath:
         return self._core.n_chosen([parts_of(change) for change in _listed(changes)])
 
     def explain(self, top: int = 5, *, width: int = 100) -> str:
-        """Describe what the window waited for, with the `top` names that took most of it.
+        """Describe what the window waited for, with the `top` names that took the most time.
 
-        Names are shortened to lines of `width` characters. The event next to a name is the one with
-        the longest segment, a row of `Trace.events`.
+        Lines are at most `width` characters long; names are shortened to fit. The event next to a
+        name is the one with the longest segment, a row of `Trace.events`.
         """
         from longpole.report.text import Terminal, text
 
@@ -351,7 +352,7 @@ class CriticalPath:
                 archive.writestr("critical_path.pftrace", b"".join(pieces))
 
     def write_parquet(self, directory: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write every frame into a directory, as `segments.parquet` and so on.
+        """Write all frames to a directory, as `segments.parquet` and so on.
 
         Raises
         ------
@@ -403,18 +404,18 @@ class WhatIf:
 
     @property
     def makespan_ns(self) -> int:
-        """Length of the window, to the last event that may end it."""
+        """Length of the window up to the last event that can end it."""
         return self.critical_path.length_ns
 
     @property
     def gain_ns(self) -> int:
-        """How much shorter it would be."""
+        """How much shorter the window would be."""
         return self._observed.length_ns - self.makespan_ns
 
     def gain_in(self, other: CriticalPath) -> int:
         """Return how much shorter another step or annotation of the trace would be, in ns.
 
-        The whole trace is recomputed once for all of them.
+        The whole trace is recomputed once for all steps and annotations.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Which part of a trace a path covers, in the core's format."""
+"""The window that a path covers, in the core's format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["End", "core_window"]
 
 End = Literal["period", "last", "cpu", "gpu"]
-"""The part that ends a step or an annotation."""
+"""The time at which a step or an annotation ends."""
 
 
 def core_window(

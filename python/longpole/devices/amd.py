@@ -168,7 +168,7 @@ class AmdLibraryProvider(Provider):
         return {name: str(value) for name, value in found.items() if value not in (None, "N/A")}
 
     def read(self, device: Device) -> Reading:
-        """Read clocks, reasons, temperature, power, memory and processes."""
+        """Read clocks, throttle reasons, temperature, power, memory and processes."""
         handle, smi = self._handle(device), self._smi
         clock = self._ask("amdsmi_get_clock_info", handle, smi.AmdSmiClkType.GFX) or {}
         memory_clock = self._ask("amdsmi_get_clock_info", handle, smi.AmdSmiClkType.MEM) or {}

@@ -1,7 +1,7 @@
-"""Devices without a driver: the processor as a single device, and simulated ones.
+"""Devices without a driver: the CPU as a single device, and simulated ones.
 
-One job at a time is measured on the processor. Simulated devices are for tests, and to try a plan
-before the machine is free.
+One job at a time is measured on the CPU. Simulated devices are for tests, and to try a plan before
+the machine is free.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ FREQUENCY: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 
 
 class CpuProvider(Provider):
-    """The processor of this machine, from information that every user can read."""
+    """The CPU of this machine, from information that every user can read."""
 
     reads_fast = True
 
     def list_devices(self) -> list[Device]:
-        """List the one processor."""
+        """List the one CPU device."""
         # The machine id should stay private, so its hash is the identity.
         identity = _read(MACHINE_ID) or platform.node()
         digest = hashlib.sha256(identity.encode()).hexdigest()[:16]

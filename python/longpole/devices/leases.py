@@ -87,7 +87,7 @@ class Lease:
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def holder(self) -> str | None:
-        """Return who signed last, which is the holder while the device is taken."""
+        """Return the name last written to the file: the holder, while the device is taken."""
         try:
             signed = json.loads(os.pread(self._descriptor, HOLDER_BYTES, 0))
             return f"process {signed['pid']} ({signed['command']})"

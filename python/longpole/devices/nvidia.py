@@ -85,7 +85,7 @@ class NvmlProvider(Provider):
         return {name: value for name, value in found.items() if value}
 
     def read(self, device: Device) -> Reading:
-        """Read clocks, reasons, temperature, power, memory and processes."""
+        """Read clocks, throttle reasons, temperature, power, memory and processes."""
         nvml = self._nvml
         if nvml is None:
             message = "NVML is gone"
@@ -128,7 +128,7 @@ class NvmlProvider(Provider):
         return pynvml
 
     def _told(self, name: str, *arguments: object) -> Any:
-        """Return an optional value; None if it is unknown here."""
+        """Return an optional value; None if this device or driver does not report it."""
         nvml = self._nvml
         try:
             return getattr(nvml, name)(*arguments)
@@ -223,7 +223,7 @@ class NvidiaSmiProvider(Provider):
         return [_parse_device(row) for row in _smi_rows(self.STATIC)]
 
     def read(self, device: Device) -> Reading:
-        """Read clocks, reasons, temperature, power and memory."""
+        """Read clocks, throttle reasons, temperature, power and memory."""
         rows = _smi_rows(self.STATE, f"--id={device.uuid}")
         if not rows:
             message = f"device {device.uuid} is lost: nvidia-smi does not answer"

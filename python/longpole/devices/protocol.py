@@ -106,7 +106,7 @@ class Reading:
 
     @property
     def busy(self) -> str | None:
-        """Why the device looks as if another program uses it, or None.
+        """Reason why another program seems to use the device, or None.
 
         This is only a guess: processes of other containers are not listed, and a program may be
         between two kernels.
@@ -165,7 +165,7 @@ Busy: TypeAlias = Literal["refuse", "wait", "allow"]
 
 POLL_S: Final = 0.5
 
-# The utilisation is that of the last second, and takes as long to fall after a program has ended.
+# Utilisation is the mean of the last second, so it stays high after a program has ended.
 SETTLE_S: Final = 2.0
 
 
@@ -179,10 +179,10 @@ def wait_until_idle(
     busy: Busy,
     given_up: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Check whether another program uses a device: refuse it, wait for it, or use it anyway.
+    """Check whether another program uses a device, and raise, wait, or use it anyway.
 
-    Not checked are processors, which are always in use, and devices whose state takes long to read.
-    A device without processes gets two seconds, since its utilisation is delayed.
+    Two kinds are not checked: CPUs, which are always in use, and devices whose state takes long to
+    read. A device without processes gets two seconds, since its utilisation is delayed.
 
     Raises
     ------

@@ -45,7 +45,7 @@ def discover(environ: Mapping[str, str] | None = None) -> Found:
     Returns
     -------
     Found
-        GPUs, or the processor on a machine without any. Empty if the environment hides all GPUs.
+        GPUs, or the CPU on a machine without any. Empty if the environment hides all GPUs.
     """
     environ = os.environ if environ is None else environ
     answers = [_first_answer(kinds) for kinds in GPU_PROVIDERS]
@@ -151,7 +151,7 @@ def sampler_source(device: Device | None, provider: Provider | None) -> dict[str
     Parameters
     ----------
     device, provider
-        As returned by `discover`; None reads only the processor.
+        As returned by `discover`; None reads only the CPU.
 
     Examples
     --------

@@ -53,7 +53,7 @@ def visible_devices(devices: Sequence[Device], environ: Mapping[str, str]) -> li
     if vendor == "nvidia":
         return _narrow(by_index, _cuda_tokens(devices, environ))
     if vendor == "amd":
-        # HIP counts the devices that ROCR leaves, here and in a child alike.
+        # HIP counts the devices that ROCR makes visible, in this process and in a child.
         left = enumerate(_narrow(by_index, _tokens(environ, ROCR)))
         by_position = {number: replace(device, token=str(number)) for number, device in left}
         return _narrow(by_position, _hip_tokens(environ))
@@ -66,7 +66,7 @@ def child_changes(device: Device, environ: Mapping[str, str]) -> dict[str, str |
         case "nvidia" if device.token == device.uuid:
             return {CUDA: device.token, CUDA_ORDER: "PCI_BUS_ID"}
         case "nvidia":
-            # The token is the parent's: it keeps its meaning as long as the order does.
+            # The token is the parent's: it is valid as long as the order of devices is the same.
             return {CUDA: device.token}
         case "amd":
             # ROCR stays unchanged: HIP counts the devices that ROCR leaves, and both set to the

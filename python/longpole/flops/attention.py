@@ -2,9 +2,9 @@
 
 The forward pass has two products, the scores `query x key` and the output `scores x value`; the
 backward pass has five: the scores again, and the gradients of scores, value, query and key. The
-softmax is not counted, as is usual. With a causal mask only the unmasked pairs count: it is aligned
-to the upper left as in torch, or to the lower right as in flash-attn. Grouped queries share keys,
-which changes the bytes read but not the FLOPs.
+softmax is not counted, as is usual. With a causal mask, only the unmasked pairs count: the mask is
+aligned to the upper left as in torch, or to the lower right as in flash-attn. Grouped queries share
+keys, which changes the bytes read but not the FLOPs.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ __all__ = ["ATTENTION"]
 
 _DIMENSIONS: Final = 4
 _LOWER_RIGHT: Final = 2
-"""`custom_mask_type` of a mask aligned to the lower right; 1 is upper left, 0 no mask."""
+"""`custom_mask_type` of a mask aligned to the lower right; 0 means no mask, 1 the upper left."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Positions of an attention's arguments.
+    """Positions of the arguments of an attention operator.
 
     Query, key and value begin at `first`, after the gradient in a backward pass. Heads are
-    dimension 1, or 2 with `heads_last`. `ragged` are lengths that the shapes do not contain.
+    dimension 1, or 2 with `heads_last`. `ragged` arguments are sequence lengths that the shapes do
+    not contain.
     """
 
     causal: int
@@ -41,7 +42,7 @@ class _Places:
     lower_right: bool = False
 
     def __call__(self, call: Call) -> Work | None:
-        """Count a forward or backward pass; None if the inputs are insufficient."""
+        """Count the work of a forward or backward pass; None if the inputs are insufficient."""
         found = [call.tensor(self.first + place) for place in range(3)]
         tensors = [tensor for tensor in found if tensor is not None]
         if any(call.tensor(place) is not None for place in self.ragged):
@@ -82,7 +83,7 @@ def _pairs(queries: int, keys: int, *, lower_right: bool) -> int:
 
 
 def _bytes(query: Tensor, key: Tensor, value: Tensor, *, is_backward: bool) -> int | None:
-    """Return query, key, value and output once; backward also the gradient and three gradients."""
+    """Return the bytes of query, key, value and output; a backward pass adds the four gradients."""
     size = query.item_bytes
     if size is None:
         return None
@@ -110,4 +111,4 @@ ATTENTION: Final[Mapping[str, Callable[[Call], Work | None]]] = {
     "flash_attn::_flash_attn_forward": _Places(5, heads_last=True, lower_right=True),
     "flash_attn::_flash_attn_backward": _Places(11, first=1, heads_last=True, lower_right=True),
 }
-"""Formula of each attention. `aten::scaled_dot_product_attention` calls one, or plain products."""
+"""Formula of each attention operator. `aten::scaled_dot_product_attention` calls one of them."""

@@ -1,4 +1,4 @@
-"""Types of elements in torch's names: sizes, and the result type of an operator."""
+"""Element types by their names in torch: sizes, and the result type of an operator."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["is_integral", "item_bytes", "promoted", "python_name", "scalar_type"
 
 
 class _Kind(NamedTuple):
-    """Properties of a type that determine promotion, and its name in Python."""
+    """Properties of a type that determine promotion, and its Python name."""
 
     category: int
-    """Booleans, integers, floating-point and complex numbers, in this order."""
+    """0 for booleans, then integers, floating-point and complex numbers."""
     n_bytes: int
     name: str
 
@@ -41,7 +41,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
     "c10::complex<double>": _Kind(3, 16, "complex128"),
 }
 
-# Numbers of `c10::ScalarType`, which represent types among the values of arguments.
+# Numbers of `c10::ScalarType`, which stand for types among the recorded argument values.
 _NUMBERS: Final[Mapping[int, str]] = {
     0: "unsigned char",
     1: "signed char",
@@ -69,7 +69,7 @@ def item_bytes(dtype: str) -> int | None:
 
 
 def python_name(dtype: str) -> str | None:
-    """Return what a program calls a type; None for an unknown type.
+    """Return the name of a type in Python code; None for an unknown type.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def is_integral(dtype: str) -> bool:
 
 
 def scalar_type(number: object, default: str | None) -> str:
-    """Return the type with the number of an argument `dtype`.
+    """Return the type that the number in an argument `dtype` stands for.
 
     Examples
     --------

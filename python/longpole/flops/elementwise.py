@@ -135,7 +135,7 @@ _TO_FLOAT: Final = frozenset(
         "tanh",
     }
 )
-"""Operators that return floating-point numbers for integers."""
+"""Operators that return floating-point numbers even for integers."""
 _ARITHMETIC: Final = frozenset({"add", "mul", "pow", "remainder", "rsub", "sub"})
 _PER_ELEMENT: Final[Mapping[str, int]] = {
     "sum": 1,
@@ -153,7 +153,7 @@ _PER_ELEMENT: Final[Mapping[str, int]] = {
     "std": 3,
     "var_mean": 3,
 }
-"""Reductions: operations per element of the input."""
+"""Reductions, with their operations per element of the input."""
 _ROWWISE: Final[Mapping[str, tuple[int, int, int]]] = {
     "_softmax": (5, 1, 1),
     "_log_softmax": (5, 1, 1),
@@ -171,9 +171,9 @@ _ROWWISE: Final[Mapping[str, tuple[int, int, int]]] = {
     "cudnn_batch_norm_backward": (14, 2, 1),
     "miopen_batch_norm_backward": (14, 2, 1),
 }
-"""Operations per element, and the numbers of tensors of that size read and written."""
+"""Operations per element, and the numbers of tensors of the input's size read and written."""
 _GATHERS: Final[Mapping[str, int]] = {"embedding": 1, "index_select": 2, "gather": 2}
-"""Position of the indices."""
+"""Position of the indices among the arguments."""
 _FUSED: Final = re.compile(r"triton_(?:poi|red|per)_fused_(.+?)_\d+$")
 
 
@@ -244,7 +244,7 @@ def _makes_floats(call: Call, name: str) -> bool:
 def _moved(
     flops: int, read: Sequence[Tensor], written: Sequence[Tensor], dtype: str | None = None
 ) -> Work:
-    """Return the work of moving elements once, each in its own type."""
+    """Return the work of reading and writing each element once, each tensor in its own type."""
     sizes = [_bytes_of(tensor) for tensor in (*read, *written)]
     known = [size for size in sizes if size is not None]
     n_bytes = sum(known) if len(known) == len(sizes) else None
@@ -260,7 +260,7 @@ def _bytes_of(tensor: Tensor) -> int | None:
 
 
 def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
-    """Return the shape that all broadcast to.
+    """Return the shape that all of these broadcast to.
 
     Examples
     --------
@@ -279,7 +279,7 @@ def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
 
 
 def _copy(call: Call, name: str, *, is_in_place: bool) -> Work | None:
-    """Return the work of a copy: writes the first tensor or a combination, reads the others."""
+    """Return the work of a copy, which writes the first tensor or a combination of all."""
     tensors = call.all_tensors()
     first = tensors[0]
     if name in {"fill", "zero"}:
@@ -339,7 +339,7 @@ def _left(call: Call, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _rowwise(call: Call, per_element: int, n_read: int, n_written: int) -> Work:
-    """Count tensors of one size; the scales and shifts of the rows are negligible."""
+    """Count tensors of the input's size; the scales and shifts of the rows are negligible."""
     tensors = call.all_tensors()
     first = tensors[0]
     dtype = first.dtype
@@ -354,7 +354,7 @@ def _rowwise(call: Call, per_element: int, n_read: int, n_written: int) -> Work:
 
 
 def _gather(call: Call, name: str) -> Work | None:
-    """Return the work of reading indices and the elements they select, and writing these."""
+    """Return the work of reading indices and the elements they select, and writing the latter."""
     source, indices = call.tensor(0), call.tensor(_GATHERS[name])
     if source is None or indices is None or indices.item_bytes is None:
         return None
@@ -371,7 +371,7 @@ def _gather(call: Call, name: str) -> Work | None:
 
 
 def _triton(call: Call, names: str) -> Work | None:
-    """Count a kernel fused by Inductor: its arguments are all that it reads and writes.
+    """Count the work of a kernel fused by Inductor: it reads and writes only its arguments.
 
     Its name lists the operators; each counts once per element of the largest argument. Operator
     names of several words cannot be separated reliably, so words are counted.

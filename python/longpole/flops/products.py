@@ -21,7 +21,7 @@ _BATCH: Final = 3
 
 
 def _product(call: Call, first: int, *, addend: int | None = None) -> Work | None:
-    """`(b)mkn`: left `[..., m, k]` times right `[..., k, n]`, plus an addend."""
+    """Count `(b)mkn`: left `[..., m, k]` times right `[..., k, n]`, plus an addend."""
     left, right = call.tensor(first), call.tensor(first + 1)
     if left is None or right is None or len(left.shape) not in {_MATRIX, _BATCH}:
         return None
@@ -33,7 +33,7 @@ def _product(call: Call, first: int, *, addend: int | None = None) -> Work | Non
 
 
 def _linear(call: Call) -> Work | None:
-    """`linear(x, weight, bias)`: x `[..., k]`, weight `[n, k]`."""
+    """Count `linear(x, weight, bias)`: x `[..., k]`, weight `[n, k]`."""
     left, weight = call.tensor(0), call.tensor(1)
     if left is None or weight is None or not left.shape or len(weight.shape) != _MATRIX:
         return None
@@ -50,7 +50,7 @@ def _work(
     sizes = [tensor.item_bytes for tensor in (left, right)]
     if None in sizes:
         return Work(flops, None, left.dtype, is_matrix=True)
-    # fp8 products write a wider type that the inputs do not show; the smallest is assumed.
+    # fp8 products write a wider type, which the inputs do not show; the smallest one is assumed.
     written = prod(out) * (left.item_bytes or 0)
     read = left.stored * (left.item_bytes or 0) + right.stored * (right.item_bytes or 0)
     read += 0 if added is None else added.stored * (added.item_bytes or 0)
@@ -68,13 +68,13 @@ PRODUCTS: Final[Mapping[str, Callable[[Call], Work | None]]] = {
     "aten::baddbmm_": lambda call: _product(call, 1, addend=0),
     "aten::linear": _linear,
 }
-"""Formula of each product. `aten::matmul` calls one of them."""
+"""Formula of each product operator. `aten::matmul` calls one of them."""
 
 
 # Convolutions of any number of dimensions, grouped, dilated, transposed, and backward.
 
 
-_SPATIAL: Final = 2  # dimensions before those: batch and channels
+_SPATIAL: Final = 2  # number of dimensions before these: batch, channels
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class _Places:
     output_padding: int | None = None
 
     def __call__(self, call: Call) -> Work | None:
-        """Count a forward pass."""
+        """Count the work of a forward pass."""
         x, weight = call.tensor(0), call.tensor(1)
         known = isinstance(self.transposed, bool)
         is_transposed = self.transposed if known else call.value(self.transposed)
@@ -110,7 +110,7 @@ class _Places:
 
 
 def _sizes(value: Any, count: int) -> list[int] | None:
-    """Parse a list of sizes; a single one applies to all dimensions."""
+    """Parse a list of sizes; a single size applies to all dimensions."""
     values = [value] if isinstance(value, int) else value
     if not isinstance(values, list) or len(values) not in {1, count}:
         return None
@@ -138,7 +138,7 @@ def _out(
 
 
 def _backward(call: Call) -> Work | None:
-    """`convolution_backward(grad, x, weight, ..., transposed [7], ..., output_mask [10])`."""
+    """Count `convolution_backward(grad, x, weight, ..., transposed [7], ..., output_mask [10])`."""
     grad, x, weight = (call.tensor(place) for place in range(3))
     transposed, mask = call.value(7), call.value(10)
     if grad is None or x is None or weight is None or transposed is None:
@@ -174,4 +174,4 @@ CONVOLUTIONS: Final[Mapping[str, Callable[[Call], Work | None]]] = {
     "aten::mkldnn_convolution": _Places(4, 3, 5, 6),
     "aten::convolution_backward": _backward,
 }
-"""Formula of each convolution. `aten::conv2d` and similar call one of them."""
+"""Formula of each convolution operator. `aten::conv2d` and similar ones call one of them."""

@@ -1,4 +1,4 @@
-"""Tensors as inputs of torch operators: shapes, sizes in memory, types."""
+"""The tensors that a torch operator takes: shapes, sizes in memory, types."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Tensor:
 
     @property
     def stored(self) -> int:
-        """Number of elements in memory; expanded dimensions repeat theirs."""
+        """Number of elements in memory; expanded dimensions share theirs."""
         if self.strides is None or len(self.strides) != len(self.shape):
             return self.numel
         return prod(

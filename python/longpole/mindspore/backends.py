@@ -29,7 +29,7 @@ class Backend(Protocol):
 
     name: str
     mode: str
-    """How the program runs: `graph` or `pynative`."""
+    """Execution mode of the program: `graph` or `pynative`."""
     ignored: frozenset[str]
     """Options that do not affect the recording."""
 
@@ -131,7 +131,7 @@ class TorchBackend:
 
     def _experimental(self) -> Any:
         """Request synchronization events, and CUPTI counters for each kernel."""
-        config = self._torch._C._profiler._ExperimentalConfig  # noqa: SLF001 (no other way)
+        config = self._torch._C._profiler._ExperimentalConfig  # noqa: SLF001 - torch has no public name for it
         if self._counters:
             return config(profiler_metrics=self._counters, profiler_measure_per_kernel=True)
         return config(enable_cuda_sync_events=self.device() == "gpu")

@@ -74,7 +74,7 @@ class Worker(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The result of a rule for an operator, and for the one whose queue it reads from."""
+    """The result of a rule for an operator, and for the operator whose queue it reads from."""
 
     rule: str
     op: Worker
@@ -86,7 +86,7 @@ class Bottleneck:
     """The results of the rules."""
 
     operator: str | None
-    """None if they find no bottleneck."""
+    """The operator that is the bottleneck; None if the rules find none."""
     suggestion: str | None
     cpu: tuple[str, ...]
     """Results on the CPU use."""
@@ -220,7 +220,7 @@ _COMPATIBLE_SUGGESTIONS: Final = {
 
 
 def compatible_bottleneck(summary: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return MindSpore's additions to its summary; empty where its rules raise an IndexError."""
+    """Return MindSpore's additions to its summary; empty if its rules raise an IndexError."""
     numbers = summary["op_ids"]
     if numbers != list(range(len(numbers))):
         return {}

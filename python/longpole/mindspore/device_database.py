@@ -1,4 +1,4 @@
-"""The kernels and steps of an Ascend device in its databases, as the text export has them.
+"""Reads the kernels and steps of an Ascend device from its databases, as in the text export.
 
 `ascend_pytorch_profiler_*.db`, `ascend_mindspore_profiler_*.db` and `msprof_*.db` have the kernels
 and their counters; `analysis.db` has the steps.
@@ -90,7 +90,7 @@ def database_steps(path: Path) -> tuple[pl.DataFrame, int]:
 
 
 def _counters(database: Database) -> dict[Any, dict[str, float]]:
-    """Return the counters of each task by their name."""
+    """Return the counters of each task, by counter name."""
     found: dict[Any, dict[str, float]] = {}
     for row in database.rows("TASK_PMU_INFO", ("globalTaskId", "name", "value")):
         name, value = database.text_or_none(row["name"]), row["value"]

@@ -64,7 +64,7 @@ class DeviceShape(Data):
     input_shapes: str | None
     n_runs: int
     n_dynamic: int | None
-    """Number of these with shapes unknown to the compiler; None if not recorded."""
+    """Number of runs with shapes unknown to the compiler; None if not recorded."""
     total_ns: int
 
 
@@ -90,11 +90,11 @@ class DeviceStep(Data):
     """Communication without concurrent computation."""
     free_ns: int | None
     fp_and_bp_ns: int | None
-    """From the start of forward to the end of backward propagation."""
+    """Time from the start of forward to the end of backward propagation."""
     refresh_ns: int | None
-    """From the end of backward propagation to the end of the iteration."""
+    """Time from the end of backward propagation to the end of the iteration."""
     data_wait_ns: int | None
-    """From the end of the previous iteration to the start of forward propagation."""
+    """Time from the end of the previous iteration to the start of forward propagation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +104,9 @@ class DeviceTables(Data):
     rank: int | None
     folder: Path
     operators: Sequence[DeviceOperator]
-    """By time, longest first."""
+    """Operators by time, longest first."""
     shapes: Sequence[DeviceShape]
-    """By time, longest first."""
+    """Shapes by time, longest first."""
     metrics: Sequence[DeviceMetric]
     steps: Sequence[DeviceStep]
     conversion_share: float | None
@@ -161,7 +161,7 @@ def _read(output: Path, step_list: Sequence[int] | None) -> DeviceTables:
 
 
 def _frame(output: Path, names: Sequence[str], findings: list[FileFinding]) -> pl.DataFrame | None:
-    """Return the rows of the first kind of file that exists, from its newest export."""
+    """Return the rows of the first kind of file that exists, from its most recent export."""
     import polars as pl
 
     for name in names:
@@ -214,7 +214,7 @@ def _of_databases(
 
 
 def _newest(databases: list[Path]) -> list[Path]:
-    """Return the databases, of those of msprof only the newest."""
+    """Return the databases; of those of msprof, only the newest."""
     of_msprof = [path for path in databases if path.name.startswith("msprof")]
     others = [path for path in databases if path not in of_msprof]
     return others or of_msprof[-1:]
@@ -226,7 +226,7 @@ def _steps(
     output: Path,
     findings: list[FileFinding],
 ) -> list[DeviceStep]:
-    """Return the steps, or the chosen ones of them."""
+    """Return all steps, or only the chosen ones."""
     steps = [_step(row) for row in frame.iter_rows(named=True)]
     if step_list is None:
         return steps

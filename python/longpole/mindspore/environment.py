@@ -55,7 +55,7 @@ class Environment:
         )
 
     def rank(self, device: str) -> int:
-        """Return the rank: of a GPU that of its device, otherwise RANK_ID, or else 0."""
+        """Return the rank: on a GPU the device number if set, otherwise RANK_ID, or else 0."""
         if device == "gpu" and self.device_id is not None:
             return self.device_id
         return self.rank_id or 0

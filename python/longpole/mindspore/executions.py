@@ -41,7 +41,7 @@ _NS_IN_MS: Final = 1e6
 _NS_IN_US: Final = 1e3
 _WITH_THREAD: Final = 3
 LONGEST_NS: Final = 10**16
-"""Longer than any run: 115 days. A longer time is a damaged number."""
+"""Longer than any run: 115 days. A longer time is treated as a damaged number."""
 _KERNEL_COLUMNS: Final = {
     "name": ("name",),
     "kind": ("type",),
@@ -68,10 +68,10 @@ _NS_IN: Final = {"(ms)": 1_000_000, "(us)": 1_000}
 
 @dataclass(slots=True)
 class Executions:
-    """Every run of the operators, or of the kernels and copies, of one file, as columns.
+    """Every run of an operator, kernel or copy in one file, as columns.
 
-    `operators` are full names, `threads` also streams; `operator` and `thread` of a run are indices
-    into these.
+    `operators` are full names, `threads` can also be streams; `operator` and `thread` of a run are
+    indices into these.
     """
 
     operators: list[str] = field(default_factory=list)
@@ -99,9 +99,9 @@ class Executions:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """The data in `gpu_activity_data` about all kernels with one name.
+    """A row of `gpu_activity_data`: all kernels with one name.
 
-    `operator` launched it first; others may launch it too.
+    `operator` launched it first; other operators may launch it too.
     """
 
     name: str
@@ -136,7 +136,7 @@ def read_executions(path: Path, findings: Findings) -> Executions:
 
 
 def _span(file: TextFile, start: str, duration: str, scale: float) -> tuple[int, int] | None:
-    """Parse a start in ns and a duration; an invalid one becomes a finding and None."""
+    """Parse a start in ns and a duration; add a finding and return None if one is invalid."""
     start_ns, length = file.stamp(start), file.number(duration)
     if start_ns is None or length is None:
         return None
@@ -178,7 +178,7 @@ def read_kernels(path: Path, findings: Findings) -> list[Kernel]:
 
 
 def clock_offset_ns(path: Path, findings: Findings) -> int | None:
-    """Read `start_time_{rank}.txt`: the offset from host timestamps to the device's."""
+    """Read `start_time_{rank}.txt`: the offset from host to device timestamps."""
     file, times = TextFile(path, findings), {}
     for text in file.lines():
         name, _, value = text.rpartition(":")
@@ -214,7 +214,7 @@ def read_task_times(path: Path, findings: Findings) -> Iterator[TaskTime]:
 
 
 def _time_ns(cell: str, scale: int) -> int | None:
-    """Parse a time; None in scientific notation, as a spreadsheet writes it, which lost digits."""
+    """Parse a time; None in scientific notation, in which a spreadsheet has lost digits."""
     return None if "e" in cell.lower() else exact_ns(cell, scale)
 
 
@@ -250,7 +250,7 @@ class FlopsSummary:
     operations: float | None
     """Floating-point operations of all operators."""
     operations_per_s: float | None
-    """Their rate while the operators ran."""
+    """Floating-point operations per second while the operators ran."""
     operations_as_written: float | None = None
     """Sum of the column, if its header has no unit."""
 

@@ -1,4 +1,4 @@
-"""Problems of a profile's files, counted, with the first lines of each."""
+"""Problems of a profile's files: how often each occurs, and its first lines."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ _KINDS: Final = {
     "several_profiles": ("the rank has several profiles", "the newest is read"),
     "refused": ("the file is not supported offline", "it is ignored"),
 }
-"""By code: a sentence, and its consequence."""
+"""The sentence and the consequence of each code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class FileFinding:
     lines: tuple[int, ...] = ()
     """Line numbers of the first occurrences (from 1), at most 20."""
     detail: str | None = None
-    """More about the first occurrence."""
+    """Further information about the first occurrence."""
 
 
 class Findings:
@@ -123,7 +123,7 @@ class Findings:
     def add(
         self, code: str, file: Path, line: int | None = None, detail: str | None = None
     ) -> None:
-        """Count one; `detail` is kept for the first."""
+        """Count an occurrence; `detail` is kept for the first."""
         key = (code, file.name)
         known = self._found.get(key) or FileFinding(*key, 0, *_KINDS[code], detail=detail)
         lines = known.lines
@@ -132,7 +132,7 @@ class Findings:
         self._found[key] = replace(known, count=known.count + 1, lines=lines)
 
     def include(self, found: Iterable[FileFinding]) -> None:
-        """Add findings from elsewhere; with the same code and file, the first is kept."""
+        """Add other findings; of those with the same code and file, the first is kept."""
         for each in found:
             self._found.setdefault((each.code, each.file), each)
 

@@ -138,7 +138,7 @@ def _recorded(file: CsvFile, cell: str) -> int | None:
 
 
 class _Pairs:
-    """Matches starts and ends in file order; open starts become events without an end."""
+    """Matches starts and ends in file order; starts without an end become events without an end."""
 
     def __init__(self, file: CsvFile) -> None:
         self._file = file
@@ -268,7 +268,7 @@ def _each_row(path: Path, add: Callable[[_Row], None], *, developer_rows: bool) 
 
 
 def _event(row: _Row, starts: dict[str, int]) -> dict[str, Any] | None:
-    """Create an event from an end with its start, or from a point; store starts."""
+    """Create an event from an end and its start, or from a point; store starts."""
     key = f"{row['event']}_{row['stage']}_{row['tid']}_{row['pid']}"
     stamp_us, mark = int(row["time_stamp(us)"]), row["start_end"]
     timed: dict[str, Any] = {"ts": stamp_us, "ph": "i"}

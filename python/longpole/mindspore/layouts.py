@@ -101,7 +101,7 @@ _REFUSED: Final[Mapping[str, str]] = {
     "dynamic_shape_info": "made by MindSpore; ask op_analyse for times by shape",
     "ascend_timeline_display": "a timeline already; read it as a trace",
 }
-"""Why a kind of file is not used, and what to do."""
+"""Reason why a kind of file is not used, and what to do instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class RankFiles:
 
 
 def contents(folder: Path) -> Literal["timelines", "other files"] | None:
-    """Return which text files of MindSpore's profiler a folder has."""
+    """Return which kind of text files of MindSpore's profiler a folder contains."""
     kinds = {kind for _, kind, _, _ in _files_below(folder)}
     if not kinds.isdisjoint(_TIMED):
         return "timelines"

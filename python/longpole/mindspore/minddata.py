@@ -1,4 +1,4 @@
-"""Load of a data pipeline: queues, workers, CPU use, batch times, and its bottleneck.
+"""The load of a data pipeline: queues, workers, CPU use, batch times, and its bottleneck.
 
 The operators are in `pipeline_profiling_{rank}.json`, their CPU use in
 `minddata_cpu_utilization_{rank}.json`, and the batches in `device_queue_profiling_{rank}.txt` or
@@ -39,7 +39,7 @@ __all__ = [
 
 _FIELDS: Final = 5
 _SAMPLES: Final = 10
-"""With fewer samples of the queues, no operator is called the bottleneck."""
+"""With fewer samples of the queues, no operator is reported as the bottleneck."""
 _TIME, _SIZE = 0, 1
 _HIGHEST: Final = 2**63
 
@@ -58,7 +58,7 @@ class PipelineOp:
     queue_share: float | None
     """Mean fill level of its output queue."""
     empty_share: float | None
-    """How often its output queue was empty."""
+    """Fraction of samples in which its output queue was empty."""
     cpu_share: float | None
     """CPU use of all its workers; 1 is one core."""
 
@@ -74,7 +74,7 @@ class BatchTimes:
 
     n_batches: int
     batch_ms: float | None
-    """From one batch to the next."""
+    """Time from one batch to the next."""
     pipeline_ms: float | None
     """Wait for the pipeline."""
     push_ms: float | None
@@ -88,10 +88,10 @@ class DataPipeline(Data):
     rank: int
     sampling_interval_ms: int | None
     operators: Sequence[PipelineOp]
-    """By number; the root has 0."""
+    """Operators by number; the root has 0."""
     batches: BatchTimes | None
     bottleneck: Bottleneck | None
-    """None without CPU use, or with fewer than 10 samples."""
+    """The bottleneck; None without CPU use, or with fewer than 10 samples."""
 
 
 def read_data_pipeline(files: RankFiles, findings: Findings) -> DataPipeline:

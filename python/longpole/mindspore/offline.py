@@ -70,7 +70,7 @@ class Analysis(Data):
     devices: Sequence[DeviceTables] = ()
     """Contents of the exported files of Ascend devices."""
     written: Sequence[Path] = ()
-    """Written files of devices; those of a rank are in the rank."""
+    """Files written for devices; files of a rank are listed with the rank."""
 
 
 @overload
@@ -229,7 +229,7 @@ def _analyse(path: Path, output: Path | None, asked: Asked, *, is_compatible: bo
 
 
 def _compatible(files: RankFiles, output: Path, asked: Asked, n_ranks: int) -> list[Path]:
-    """Write MindSpore's files; raise our own error if a damaged file ends MindSpore's code."""
+    """Write MindSpore's files; raise longpole's own error if a damaged file breaks its code."""
     try:
         return write_compatible(files, output, asked, n_ranks)
     except _ENDING as error:

@@ -191,15 +191,15 @@ class OpRow:
     input_shapes: str
     n_runs: int
     total_ns: int | None
-    """None if the runs cannot be assigned to shapes."""
+    """Total time; None if the runs cannot be assigned to shapes."""
     kernels_ns: int | None
-    """None if kernels are shared with operators of other rows, and on the CPU."""
+    """Kernel time; None if kernels are shared with operators of other rows, and on the CPU."""
     mean_ns: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class OpAnalysis:
-    """Rows in the order of the question, most expensive first; and problems of the files."""
+    """Rows in the order of the requested names, most expensive first, and problems of the files."""
 
     device_id: int
     rows: Sequence[OpRow]
@@ -395,7 +395,7 @@ class _Side:
         return read_executions(path, self._findings) if path else Executions()
 
     def _times_in_order(self, operators: Sequence[_Operator]) -> list[int]:
-        """Return the time of each run of some operators, by start."""
+        """Return the time of each run of the given operators, in order of start."""
         runs, names = self._runs, {operator.full for operator in operators}
         chosen = {row for row, name in enumerate(runs.operators) if name in names}
         rows = (row for row, operator in enumerate(runs.operator) if operator in chosen)

@@ -23,7 +23,7 @@ __all__ = [
 
 _UNSET: Final = object()
 _LEVELS: Final = ("LevelNone", "Level0", "Level1", "Level2")
-"""Levels by how much they record; MindSpore has LevelNone from 2.5 on."""
+"""Levels, from least to most detail; MindSpore has LevelNone from 2.5 on."""
 
 
 class Option(NamedTuple):
@@ -34,7 +34,7 @@ class Option(NamedTuple):
     needs_op_time: bool
     """Whether it has no effect without `op_time`."""
     check: Callable[[Any], str | None]
-    """Returns what a value must be, or None if it is valid."""
+    """Return what a value must be, or None if it is valid."""
     instead: Any
     """Value used instead of an invalid one."""
 

@@ -161,7 +161,7 @@ class ProfilerOptions:
         return json.dumps(values)
 
 
-def _switch(value: bool) -> str:  # noqa: FBT001 (the value itself)
+def _switch(value: bool) -> str:  # noqa: FBT001 - the value of an option
     return "on" if value else "off"
 
 
@@ -233,7 +233,7 @@ def _output(
     """Choose the folder: the job's, the requested one, the environment's, or `data`."""
     job, named = values["ascend_job_id"], values["output_path"]
     if job:
-        if os.path.exists(job):  # noqa: PTH110 (false where the text can be no path)
+        if os.path.exists(job):  # noqa: PTH110 - false if the text cannot be a path
             return Path(job).parent
         message = f"the folder of ascend_job_id does not exist: {job}"
         found = OptionFinding("no_such_job", "ascend_job_id", message, raises=OptionValueError)
@@ -246,13 +246,13 @@ def _output(
     return Path(named)
 
 
-# The options as the `Profiler` of the installed MindSpore takes them.
+# Converts options to those of the `Profiler` class of the installed MindSpore.
 
 
 _GONE: Final = frozenset(("timeline_limit", "profile_communication", "ascend_job_id"))
-"""Options that MindSpore has no more from 2.5 on."""
+"""Options that MindSpore removed in 2.5."""
 _ACTIVITIES: Final = frozenset(("op_time", "profile_framework"))
-"""Options that are activities from 2.5 on, on an Ascend device."""
+"""Options that became activities in 2.5, on an Ascend device."""
 
 
 def options_of(options: ProfilerOptions, types: Any) -> dict[str, Any]:

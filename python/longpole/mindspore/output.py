@@ -1,4 +1,4 @@
-"""Writes the results about a profile: CSV texts, and new files that only their owner may read."""
+"""Writes the results of an analysis: CSV texts, and new files that only their owner may read."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def write_new(path: Path, content: str | Iterable[bytes]) -> Path:
         with os.fdopen(descriptor, "wb") as file:
             chunks = (content.encode(),) if isinstance(content, str) else content
             file.writelines(chunks)
-        # A link fails if another program created the file meanwhile; a rename would replace it.
+        # Creating a link fails if another program created the file meanwhile; a rename would
+        # replace it.
         os.link(unfinished, path)
     finally:
         unfinished.unlink()

@@ -289,7 +289,7 @@ def _ignored(backend: Backend, options: Mapping[str, Any]) -> list[OptionFinding
 
 def _offline(
     path: str | os.PathLike[str],
-    pretty: bool,  # noqa: FBT001 (passed on)
+    pretty: bool,  # noqa: FBT001 - the arguments are passed on
     step_list: Sequence[int] | None,
     mode: str,
 ) -> Analysis | Future[Analysis]:

@@ -88,11 +88,11 @@ class StepTimes:
     end_ns: int
     total_ns: int
     interval_ns: int
-    """From the start to the first operator of forward propagation."""
+    """Time from the start to the first operator of forward propagation."""
     fp_and_bp_ns: int
-    """From the start of forward to the end of backward propagation, or of the step."""
+    """Time from the start of forward to the end of backward propagation, or of the step."""
     tail_ns: int | None
-    """From the end of backward propagation to the end of the step; None in an inference."""
+    """Time from the end of backward propagation to the end of the step; None for inference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,11 +273,11 @@ def _chosen(path: Path, steps: Sequence[S], numbers: Sequence[int]) -> list[S]:
 
 
 HINT: Final = "without compat, the intact part of the files is read"
-"""What to do if a damaged file ends MindSpore's code."""
+"""Hint for a damaged file on which MindSpore's code fails."""
 
 
 def write_compatible(files: RankFiles, output: Path, asked: Asked, n_ranks: int) -> list[Path]:
-    """Write the files of one rank; `n_ranks` is a part of the name of the cluster file."""
+    """Write the files of one rank; `n_ranks` is part of the name of the cluster file."""
     contents = [
         *_host(files, developer_rows=asked.developer_rows),
         *_timeline(files, n_ranks, asked.limit_bytes),

@@ -73,22 +73,22 @@ class StepPoints(NamedTuple):
 
     @property
     def total_ns(self) -> int:
-        """From the start to the end."""
+        """Time from the start to the end of the step."""
         return self.end_ns - self.start_ns
 
     @property
     def interval_ns(self) -> int:
-        """From the start to the first operator of forward propagation."""
+        """Time from the start to the first operator of forward propagation."""
         return self.fp_ns - self.start_ns
 
     @property
     def fp_and_bp_ns(self) -> int:
-        """From the start of forward to the end of backward propagation, or of the step."""
+        """Time from the start of forward to the end of backward propagation, or of the step."""
         return (self.end_ns if self.bp_ns is None else self.bp_ns) - self.fp_ns
 
     @property
     def tail_ns(self) -> int | None:
-        """From the end of backward propagation to the end of the step."""
+        """Time from the end of backward propagation to the end of the step."""
         return None if self.bp_ns is None else self.end_ns - self.bp_ns
 
 

@@ -1,4 +1,4 @@
-"""Infers the steps of a run of operators if the files do not contain them.
+"""Infers the steps of a run from its operators if the files do not contain them.
 
 A step is assumed to begin with the first operator that runs as often as most operators, and to end
 with the last run that starts before the next step. The result is marked as inferred.
@@ -38,7 +38,7 @@ def inferred_steps(runs: Executions, order: Sequence[int]) -> list[Step]:
     if not counts:
         return []
     usual = Counter(counts.values()).most_common(1)[0][0]
-    if usual < 2:  # noqa: PLR2004 (one run tells of no repetition)
+    if usual < 2:  # noqa: PLR2004 - a single run shows no repetition
         return []
     opener = next(runs.operator[row] for row in order if counts[runs.operator[row]] == usual)
     steps: list[Step] = []

@@ -1,4 +1,4 @@
-"""The tables of an analysis as text: CSV with units in the column names, and JSON."""
+"""Formats the tables of an analysis: CSV with units in the column names, and JSON."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _STEPS: Final = (
 
 
 def _text(rows: Iterable[Iterable[Any]], line_end: str) -> str:
-    """Return rows as CSV in which no string is a formula."""
+    """Format rows as CSV in which a spreadsheet does not interpret any string as a formula."""
     cells = ([harmless(each) if isinstance(each, str) else each for each in row] for row in rows)
     return csv_text(cells, line_end)
 

@@ -50,7 +50,7 @@ class TextFile:
             for self.line, line in enumerate(file, 1):
                 if self.line == 1 and line.startswith(_MARK):
                     self.report("byte_order_mark")
-                    line = line[len(_MARK) :]  # noqa: PLW2901 (the same line without the mark)
+                    line = line[len(_MARK) :]  # noqa: PLW2901 - the line without the byte order mark
                 if not line.endswith(b"\n"):
                     self.report("cut_line")
                     line = line.rpartition(b" ")[0] if keep_words else b""  # noqa: PLW2901
@@ -83,7 +83,7 @@ class TextFile:
             value = float(text)
         except ValueError:
             value = float("nan")
-        if not -1e300 < value < 1e300:  # noqa: PLR2004 (neither nan nor infinite)
+        if not -1e300 < value < 1e300:  # noqa: PLR2004 - neither nan nor infinite
             self.report("bad_number", repr(text[:40]))
             return None
         return value

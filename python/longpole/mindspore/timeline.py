@@ -50,7 +50,7 @@ _HOST: Final = 11_000
 _STEPS: Final = 100_000
 _GPU_OPS: Final = 100_002
 _EPOCH_NS: Final = 10**17
-"""Timestamps above are calendar times (from 1973 on); others count from the start of a machine."""
+"""Larger timestamps are calendar times (from 1973 on); others count from the machine's start."""
 
 
 class _Span(NamedTuple):
@@ -233,7 +233,7 @@ def _task_spans(path: Path, files: RankFiles, findings: Findings) -> Iterator[_S
     detail = files.get("step_trace_raw_detail_time")
     if detail is not None:
         steps = read_step_detail(detail, findings).spans()
-        # MindSpore keeps the tasks of some steps only: the others would look idle.
+        # MindSpore keeps only the tasks of some steps: in the others the device would look idle.
         timed = [step for step in steps if step.start_ns < last_ns and step.end_ns > first_ns]
         if len(timed) < len(steps):
             left_out = f"{len(steps) - len(timed):,} of {len(steps):,}"

@@ -187,8 +187,8 @@ def _steps_of_trace(trace: Sequence[Sequence[str]]) -> list[Row]:
 def _scope_bars(runs: Sequence[Row], last: str) -> Iterator[Row]:
     """Yield each sequence of operators in one scope: `{level}-{scope}`.
 
-    A span ends where the next operator has another scope, at the operator `last` of a step, and at
-    the end.
+    A span ends if the next operator has another scope, at the operator `last` of a step, and at the
+    end.
     """
     for subgraph in ("Default", "Gradients", "recompute_Default"):
         bars = list(_closed(runs, subgraph, last))

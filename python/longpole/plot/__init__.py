@@ -1,10 +1,10 @@
 """Figures for notebooks: `longpole.plot.QUESTION(trace)` draws the answer to a question.
 
-Every question of `longpole.analyses` that answers with a table has one, and so have `path` (the
-critical path by kind) and `step_times`. Of several ranks, `lateness` draws who came late to which
-call, and `rank_path` the critical path across them. Of a search, `best_so_far`,
-`parallel_coordinates` and `heat_map` draw what was tried. They need plotly:
-`pip install 'longpole[plot]'`.
+There is one for every function of `longpole.analyses` that returns a table, and for `path` (the
+critical path by kind) and `step_times`. For several ranks, `lateness` shows which rank was late to
+which call, and `rank_path` the critical path across ranks. For a search, `best_so_far`,
+`parallel_coordinates` and `heat_map` show the candidates. All need plotly: `pip install
+'longpole[plot]'`.
 
 Examples
 --------

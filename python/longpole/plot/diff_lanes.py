@@ -1,4 +1,4 @@
-"""Two runs as swim lanes: a step of each side, one picture below the other."""
+"""Draws two runs as swim lanes: a step of each side, one picture below the other."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ __all__ = ["diff_lanes"]
 _MOST_EVENTS: Final = 2_000
 _MOST_ROWS: Final = 16
 
-# If one step is longer than the other by more, each has its own axis.
+# If one step is more than this many times as long as the other, each has its own axis.
 _MOST_SHARED: Final = 4
 
 
 def diff_lanes(
     found: Diff, base: Sequence[Trace], new: Sequence[Trace], *, step_name: str | None = None
 ) -> list[Lanes]:
-    """Lay out the step of each side that its verdict is about, one picture for each side.
+    """Lay out the step of each side that the verdict is about, as one picture for each side.
 
-    Both have the same axis, unless that would make one of them too small to see. Empty if a side
-    has no such step.
+    Both have the same axis, unless one of them would be too small to see. Empty if a side has no
+    such step.
     """
     sides = {"base": (found.base, base), "new": (found.new, new)}
     drawn = {name: _drawn(side, traces, step_name) for name, (side, traces) in sides.items()}
@@ -85,7 +85,7 @@ def _words_of(side: DiffSide, *, is_shared: bool) -> str:
 def _drawn(
     side: DiffSide, traces: Sequence[Trace], step_name: str | None
 ) -> tuple[Trace, Window] | None:
-    """Return the trace and window that the details of a side are about."""
+    """Return the trace and the window that are drawn for a side."""
     if _is_corrected(side):
         traces = [trace.without_profiler(step_name=step_name) for trace in traces]
     of_rank = [trace for trace in traces if trace.rank == side.rank] or list(traces)
@@ -97,7 +97,7 @@ def _drawn(
 
 
 def _is_corrected(side: DiffSide) -> bool:
-    """Return whether the figures of a side leave out what the profiler added."""
+    """Whether the times of a side exclude the recording cost."""
     return side.mean_ns != side.recorded_mean_ns
 
 

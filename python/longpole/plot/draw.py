@@ -1,4 +1,4 @@
-"""Answers as figures of plotly."""
+"""Draws answers as plotly figures."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ COLORS: Final = {
 def figure(answer: Any, label: str = "") -> Any:
     """Draw an answer: the first table or chart of its `blocks()` that has a quantity.
 
-    Blocks are taken as well as an answer; `label` is the title.
+    `answer` can also be a list of blocks; `label` is the title.
 
     Raises
     ------
@@ -75,13 +75,13 @@ def path(trace: Trace, step: int | str | None = None, *, whole: bool = False) ->
 
 
 def step_times(trace: Trace) -> Any:
-    """Draw how long each step takes, and what its busiest device did in it."""
+    """Draw the length of each step, and what its busiest device did in it."""
     lanes = step_lanes(trace)
     return _drawn(None if lanes is None else lanes_figure(lanes), lanes.label if lanes else "")
 
 
 def lateness(traces: TraceSet) -> Any:
-    """Draw by how much each rank came later to each call than the median rank, as a heat map."""
+    """Draw how much later than the median rank each rank came to each call, as a heat map."""
     return _drawn(lateness_figure(traces), "Late arrivals")
 
 
@@ -92,7 +92,7 @@ def rank_path(traces: TraceSet, step: int | None = None) -> Any:
 
 
 def best_so_far(found: Tuning) -> Any:
-    """Draw how the best candidate of a search got better over its measuring time."""
+    """Draw how the best result of a search improved over its measuring time."""
     return _drawn(best_so_far_figure(found), "Best candidate so far")
 
 
@@ -102,15 +102,15 @@ def parallel_coordinates(found: Tuning) -> Any:
 
 
 def heat_map(found: Tuning, x: str, y: str) -> Any:
-    """Draw the best value of a search at each choice of two parameters.
+    """Draw the best result of a search for each combination of two parameters.
 
-    The winner and what cannot be told from it are marked.
+    The winner and the candidates that do not differ significantly from it are marked.
     """
     return _drawn(heat_map_figure(found, x, y), f"Best value by {x} and {y}")
 
 
 def question(name: str) -> Callable[..., Any]:
-    """Return the function that draws a question of `longpole.analyses`, taking trace and window.
+    """Return a function that draws a question of `longpole.analyses` for a trace and a window.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def _asked(name: str, title: str, trace: Trace, window: Window | None = None) ->
 
 
 def _colored(trace: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a trace with the colour that its kind has in reports, or each of its bars has.
+    """Return a plotly trace with the colour of its kind in reports, or a colour for each bar.
 
     Some traces have colours of their own.
     """
@@ -142,7 +142,7 @@ def _colored(trace: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _drawn(found: Figure | None, label: str) -> Any:
-    """Make a figure of plotly."""
+    """Create a plotly figure."""
     try:
         from plotly.graph_objects import Figure as PlotlyFigure
     except ImportError as error:

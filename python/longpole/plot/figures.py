@@ -1,4 +1,4 @@
-"""Figures of answers: the bars of a table or a chart, as plain values for plotly."""
+"""The bars of a table or a chart, as plain values for plotly."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Figure", "figure_of", "lanes_figure", "lateness_figure", "rows_size"
 _MOST_BARS: Final = 15
 _WIDEST: Final = 44
 _ONE_BY_ONE: Final = ("event", "time_ns", "start_ns")
-"""Columns of tables whose rows are single events or moments, which say little as bars."""
+"""Columns of tables with one row per event or moment, for which bars are not useful."""
 
 _DRAWN: Final = ("duration", "share", "count")
 _AXES: Final = {"duration": "ms", "share": "%", "count": "number"}
@@ -34,7 +34,7 @@ _LATE: Final = [[0, "#f3f4f6"], [0.5, "#e3a08a"], [1, "#b42318"]]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of plotly, as plain values."""
+    """A plotly figure, as plain values."""
 
     data: Sequence[Mapping[str, Any]]
     layout: Mapping[str, Any]
@@ -42,7 +42,7 @@ class Figure:
 
 
 def figure_of(blocks: Iterable[Block], label: str) -> Figure | None:
-    """Draw the first table or chart of an answer that has a quantity; None if no one has.
+    """Draw the first table or chart of an answer that has a quantity; None if none has one.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def figure_of(blocks: Iterable[Block], label: str) -> Figure | None:
 
 
 def lanes_figure(lanes: Lanes) -> Figure:
-    """Draw swim lanes as bars: a trace for each kind, the first lane on top."""
+    """Draw swim lanes as bars: one plotly trace for each kind, the first lane on top."""
     layout = {
         "barmode": "overlay",
         "xaxis": {"title": {"text": "ms"}},
@@ -78,7 +78,7 @@ def lanes_figure(lanes: Lanes) -> Figure:
 
 
 def _lane_bars(lanes: Lanes) -> list[dict[str, Any]]:
-    """Return the bars of each kind, which lie in all lanes."""
+    """Return the bars of each kind, for all lanes."""
     by_kind: list[dict[str, Any]] = [
         {
             "type": "bar",
@@ -105,12 +105,12 @@ def _lane_bars(lanes: Lanes) -> list[dict[str, Any]]:
 
 
 def rows_size(n_rows: int, row_pixels: int, *, least: int = 0) -> dict[str, Any]:
-    """Return the margins and the height of a figure in which each row has its room."""
+    """Return the margins and the height of a figure with enough space for each row."""
     return {"margin": {"t": 60, "b": 60}, "height": 120 + max(least, row_pixels * n_rows)}
 
 
 def _of_table(table: Table, label: str) -> Figure | None:
-    """Draw the first time or share of a table, else its first number, by the names in its rows."""
+    """Draw the first time or share of a table, else its first number, labelled by the row names."""
     if any(column.title in _ONE_BY_ONE for column in table.columns):
         return None
     texts = [at for at, column in enumerate(table.columns) if column.is_left]
@@ -130,12 +130,12 @@ def _of_table(table: Table, label: str) -> Figure | None:
 
 
 def _is_quantity(column: Column) -> bool:
-    """Whether a column is drawn; the length of the window is the same in all rows."""
+    """Whether a column can be drawn; the length of the window is the same in all rows."""
     return column.type in _DRAWN and column.title not in {"count", "window"}
 
 
 def _label(columns: Sequence[Column], row: Sequence[Cell], name: int | None) -> str:
-    """Label a row by its first text, and by the numbers before it that are known."""
+    """Label a row with its first string, preceded by its identifying numbers."""
     parts = [] if name is None else [str(row[name])]
     numbers = [
         f"{column.title} {row[at]}"
@@ -155,14 +155,14 @@ def _bars(
     quantity: str = "",
     colors: Sequence[str] = (),
 ) -> Figure:
-    """Draw horizontal bars, the first row on top, each in its colour if there are several."""
+    """Draw horizontal bars, the first row on top, in `colors` if given."""
     rows = rows[:_MOST_BARS]
     scale = {"duration": 1e-6, "share": 100.0}.get(kind, 1.0)
     bars = {
         "type": "bar",
         "orientation": "h",
         "x": [scale * value for _, value in rows],
-        # Names may be alike once they are short; the number keeps their bars apart.
+        # Shortened names can be equal; the number keeps their bars separate.
         "y": list(range(len(rows))),
         "hovertext": _escaped(f"{name}: {_in_words(kind, value)}" for name, value in rows),
         "hoverinfo": "text",
@@ -195,10 +195,10 @@ def _escaped(texts: Iterable[str]) -> list[str]:
 
 
 def lateness_figure(traces: TraceSet) -> Figure | None:
-    """Draw by how much each rank came later to each call than the median rank; None without calls.
+    """Draw how much later than the median rank each rank came to each call; None without calls.
 
-    Earlier is as good as in time. A rank without a share in a call has no colour there. Of many
-    calls or ranks, those with the latest arrivals are drawn.
+    Early arrivals have the colour of arrivals on time. A rank that does not take part in a call has
+    no colour there. If there are many calls or ranks, those with the latest arrivals are drawn.
     """
     late = _lateness(traces)
     if late.is_empty():
@@ -231,7 +231,7 @@ def lateness_figure(traces: TraceSet) -> Figure | None:
 
 
 def _lateness(traces: TraceSet) -> pl.DataFrame:
-    """Return each rank's arrival at a collective call, as time after the median arrival."""
+    """Return each rank's arrival at a collective call, relative to the median arrival."""
     import polars as pl
 
     arrivals = pl.col("arrival_ns")
@@ -242,7 +242,7 @@ def _lateness(traces: TraceSet) -> pl.DataFrame:
 
 
 def _latest(late: pl.DataFrame, key: str, most: int) -> list[int]:
-    """Return those with the latest arrivals, in their order."""
+    """Return the ones with the latest arrivals, in their original order."""
     import polars as pl
 
     worst = late.group_by(key).agg(pl.col("late_ns").max())

@@ -1,4 +1,4 @@
-"""A flame graph as lanes: each frame lies below its caller, as wide as its time."""
+"""Draws a flame graph as lanes: each frame is below its caller, as wide as its time."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ TITLES: Final[dict[Time, str]] = {
     "device": "GPU time by the code that launched it",
     "host": "Host time by what ran on the threads",
 }
-"""Whose time each flame graph shows."""
+"""Title of each flame graph, by the time that it shows."""
 
 HOW_TO_READ: Final = (
     "A frame stands below its caller and is as wide as its time. Frames that take nearly all of "
     "their caller's time share its box, which names the innermost first."
 )
 
-# A frame that is narrower than this share of the graph is not drawn.
+# A frame that is narrower than this fraction of the graph is not drawn.
 _NARROWEST: Final = 1 / 1_000
 _ALMOST_ALL: Final = 0.95
 _MOST_ROWS: Final = 40
@@ -52,9 +52,9 @@ class _Frame:
 def flame_lanes(
     trace: Trace, window: Window, time: Time, path: CriticalPath | None = None
 ) -> Lanes | None:
-    """Lay out the flame graph of a window; None if it has none of this time.
+    """Lay out the flame graph of a window; None if the window has no time of this kind.
 
-    `path` is the critical path of the window, if it is there already.
+    `path` is the critical path of the window, if already known.
     """
     root = _tree(frames(trace, window, time=time, path=path))
     if not root.length_ns:
@@ -70,7 +70,7 @@ def flame_lanes(
 
 
 def _tree(found: Iterable[Frame]) -> _Frame:
-    """Place frames, which follow their callers, next to each other."""
+    """Build a tree from frames, each of which follows its caller."""
     root = _Frame("", 0)
     opened = [root]
     now_ns = 0
@@ -86,7 +86,7 @@ def _tree(found: Iterable[Frame]) -> _Frame:
 
 
 def _rows(root: _Frame, time: Time) -> tuple[list[list[Span]], int]:
-    """Share frames out to rows by their depth; count those that are too narrow or too deep."""
+    """Assign frames to rows by their depth; count those that are too narrow or too deep."""
     rows: list[list[Span]] = []
     n_left_out = 0
     pending = [(frame, 0) for frame in root.callees]
@@ -105,7 +105,7 @@ def _rows(root: _Frame, time: Time) -> tuple[list[list[Span]], int]:
 
 
 def _chain(frame: _Frame) -> list[_Frame]:
-    """Follow the callees that take nearly all of the time."""
+    """Follow the callees that take nearly all of the time of their caller."""
     chain = [frame]
     while callees := chain[-1].callees:
         largest = max(callees, key=lambda callee: callee.length_ns)
@@ -116,7 +116,7 @@ def _chain(frame: _Frame) -> list[_Frame]:
 
 
 def _name(chain: list[_Frame], time: Time) -> str:
-    """Return the frames of a box, the innermost first; the kind of a path segment is its colour."""
+    """Return the names of the frames in one box, innermost first; path kinds show as colours."""
     is_segment = time == "path" and not chain[-1].callees
     frames = chain[:-1] if is_segment and len(chain) > 1 else chain
     names = [short_name(frame.name, _WIDEST) for frame in reversed(frames)]
@@ -126,7 +126,7 @@ def _name(chain: list[_Frame], time: Time) -> str:
 
 
 def _kind(frame: _Frame, time: Time) -> str:
-    """Whether a name is a GPU activity or a kind of path segment, which have no callees."""
+    """Return the kind of a frame, which determines its colour; `frame` if it has callees."""
     if frame.callees or time == "host":
         return "frame"
     return "kernel" if time == "device" else frame.name.strip("[]").replace("_", " ")

@@ -1,4 +1,4 @@
-"""What ran where in a window, as swim lanes: the critical path, devices, then threads."""
+"""Draws what ran in a window as swim lanes: the critical path, then devices, then threads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_lanes", "lanes", "left_out"]
 
-# More would take long to draw and to load; the longest are kept.
+# More events would take long to draw and to load; the longest are kept.
 _MOST_EVENTS: Final = 20_000
 _MOST_DEPTH: Final = 6
 _MOST_ROWS: Final = 200
@@ -40,10 +40,10 @@ def lanes(
 ) -> Lanes | None:
     """Lay out what ran in a window.
 
-    The first lane is the critical path of the window. Of the events the `most` longest are drawn.
-    A note says how many events and segments of the path are left out: the shortest if there are
-    too many, those nested or overlapping too deep, and those of the least busy streams and threads.
-    None if nothing in the trace has a duration.
+    The first lane is the critical path of the window. Of the events, the `most` longest are drawn.
+    A note shows how many events and segments of the path are left out: the shortest if there are
+    too many, those nested or overlapping too deeply, and those of the least busy streams and
+    threads. None if nothing in the trace has a duration.
     """
     window = window_of(trace, window)
     if window is None or not window.duration_ns:
@@ -71,7 +71,7 @@ def add_lanes(
     most_rows: int = _MOST_ROWS,
     before: str = "",
 ) -> int:
-    """Add streams and threads with `before` in front of their labels; count what is left out."""
+    """Add streams and threads, labelled with `before` as prefix; return how many are left out."""
     events, n_left_out = _events(trace, window, most)
     n_drawn = 0
     for label, level, part in islice(_rows(trace, events), most_rows):
@@ -88,7 +88,7 @@ def add_lanes(
 
 
 def left_out(number: int) -> list[str]:
-    """Return how many events and segments of a path are not drawn, in words."""
+    """Return a sentence with the number of events and segments that are not drawn, if any."""
     why = "the shortest, the most deeply nested, and those of the least busy streams and threads"
     return not_drawn(number, "part", why)
 
@@ -102,7 +102,7 @@ def _launchers(trace: Trace, rows: pl.DataFrame) -> list[str | None]:
 
 
 def _events(trace: Trace, window: Window, most: int) -> tuple[pl.DataFrame, int]:
-    """Return the longest events, which are drawn, with a word for what each is."""
+    """Return the longest events, which are drawn, each with the name of its kind."""
     import polars as pl
 
     kind = pl.col("kind").cast(pl.String)
@@ -121,7 +121,7 @@ def _events(trace: Trace, window: Window, most: int) -> tuple[pl.DataFrame, int]
 
 
 def _rows(trace: Trace, events: pl.DataFrame) -> Iterator[tuple[str, int, pl.DataFrame]]:
-    """Return each stream, busiest first, then each thread, a row for each level of nesting."""
+    """Yield each stream, busiest first, then each thread, with one row for each nesting level."""
     import polars as pl
 
     known = trace.lanes.select("lane", "label", lane_thread=pl.col("thread").cast(pl.String))
@@ -149,9 +149,9 @@ def _busiest_first(events: pl.DataFrame, *keys: str) -> list[tuple[tuple[Any, ..
 
 
 def _without_overlap(events: pl.DataFrame) -> list[pl.DataFrame]:
-    """Share events out to rows in which they follow one another, the outer ones first.
+    """Assign events to rows without overlap, the outer events first.
 
-    What is deeper than the rows that are drawn is left out.
+    Events below the deepest row drawn are left out.
     """
     import polars as pl
 

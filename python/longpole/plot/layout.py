@@ -1,4 +1,4 @@
-"""Swim lanes of spans of time: names and kinds once, a colour for each kind."""
+"""Swim lanes as compact data: each name and kind is stored once, with a colour for each kind."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 __all__ = ["Layout", "Span", "longest", "not_drawn", "path_spans", "spans"]
 
 Span = tuple[int, int, str, str]
-"""When it starts and how long it is in ns, its kind and its name."""
+"""Start and length in ns, kind, and name."""
 
-# More would take long to draw and to load; the longest are kept.
+# More events would take long to draw and to load; the longest are kept.
 _MOST_EVENTS: Final = 20_000
 _MOST_SEGMENTS: Final = 10
 _WIDEST_NAME: Final = 120
 _WIDEST_SEGMENT: Final = 80
 
 _WORDS: Final = {"host gap": "outside operators"}
-"""What a picture calls a kind of path segment, where the identifier does not say it."""
+"""Labels of kinds of path segments whose identifier is not clear."""
 
 _NUMBER: Final = re.compile(r"#\d+\b")
 """The number of a step in the name of an annotation."""
 
 
 class Layout:
-    """Lanes as the page draws them, with each name and kind once."""
+    """Lanes in the format that the page draws, with each name and kind stored once."""
 
     def __init__(self) -> None:
         self.rows: list[Lane] = []
@@ -51,10 +51,10 @@ class Layout:
         events: Sequence[int | None] = (),
         launchers: Sequence[str | None] = (),
     ) -> None:
-        """Add a lane of spans that follow one another.
+        """Add a lane of spans in time order.
 
-        `events` and `launchers` have a value for each span where these are known: its row in
-        `Trace.events` and what launched it.
+        `events` and `launchers` have a value for each span, if known: its row in `Trace.events` and
+        the operator that launched it.
         """
         lane: Lane = {
             "label": escape(label),
@@ -78,7 +78,7 @@ class Layout:
         self.rows.append(lane)
 
     def _launcher(self, name: str | None) -> int:
-        """Return the place of a name plus 1, or 0 without one."""
+        """Return the index of a name plus 1, or 0 without one."""
         if not name:
             return 0
         return self._names.setdefault(_cut(escape(name)), len(self._names)) + 1
@@ -92,7 +92,7 @@ class Layout:
         notes: Sequence[str] = (),
         is_flame: bool = False,
     ) -> Lanes:
-        """Return the lanes; `paths` has words for each of the first rows and how long it is."""
+        """Return the lanes; `paths` has a label and a length for each of the first rows."""
         colors = [color_of(kind) for kind in self._kinds]
         return Lanes(
             label,
@@ -144,7 +144,7 @@ def longest(rows: pl.DataFrame, most: int = _MOST_EVENTS) -> pl.DataFrame:
 
 
 def spans(rows: pl.DataFrame, window: Window) -> list[Span]:
-    """Return the parts of events, which are in order of time, that are in a window."""
+    """Clip events to a window and return them as spans; the events are in time order."""
     import polars as pl
 
     ends = pl.col("start_ns") + pl.col("duration_ns")
@@ -162,7 +162,7 @@ def spans(rows: pl.DataFrame, window: Window) -> list[Span]:
 
 
 def path_spans(path: pl.DataFrame, window: Window) -> list[Span]:
-    """Return the segments of a critical path, with their kinds in their names."""
+    """Return the segments of a critical path as spans, with their kinds in their names."""
     return [
         (start, length, kind, _segment_name(_WORDS.get(kind, kind), kind, name))
         for start, length, kind, name in spans(path.sort("start_ns", maintain_order=True), window)
@@ -174,7 +174,7 @@ def _segment_name(words: str, kind: str, name: str) -> str:
 
 
 def _differences(values: Sequence[int]) -> list[int]:
-    """Return each value as what it is more than the one before."""
+    """Return the differences between each value and the previous one."""
     return [value - before for before, value in zip((0, *values), values, strict=False)]
 
 
@@ -183,6 +183,6 @@ def _cut(text: str) -> str:
 
 
 def not_drawn(number: int, what: str, why: str) -> list[str]:
-    """Return what a picture leaves out, in words; nothing if it leaves nothing out."""
+    """Return a sentence about what a picture leaves out; empty if it leaves nothing out."""
     is_or_are = "is" if number == 1 else "are"
     return [f"{count(number, what)} {is_or_are} not drawn: {why}."] if number > 0 else []

@@ -1,4 +1,4 @@
-"""Swim lanes as a picture (SVG): the critical path above what devices and threads did."""
+"""Draws swim lanes as an SVG picture: the critical path above the devices and threads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_LANES: Final = 8
 _LONGEST_LABEL: Final = 24
 _LONGEST_TITLE: Final = 110
 _LEAST: Final = 0.35
-"""A bar narrower than this many pixels is drawn as part of the one before."""
+"""A bar narrower than this many pixels is merged with the previous one."""
 
 
 def picture(drawn: Lanes, title: str) -> str:
@@ -54,7 +54,7 @@ def picture(drawn: Lanes, title: str) -> str:
 
 
 def _fitted(title: str) -> str:
-    """Shorten a title in the middle, so that the file and the time stay."""
+    """Shorten a title in the middle, so that the file and the time are kept."""
     if len(title) <= _LONGEST_TITLE:
         return title
     half = (_LONGEST_TITLE - 1) // 2
@@ -70,7 +70,7 @@ def _text(text: str) -> str:
 
 
 def _chosen(rows: Sequence[Lane]) -> list[Lane]:
-    """Return a lane for each label: the outermost with more than a few events."""
+    """Return a lane for each label: the outermost one with more than a few events."""
     chosen: list[Lane] = []
     starts = [at for at, row in enumerate(rows) if not row["is_inner"]]
     for first, after in zip(starts, [*starts[1:], len(rows)], strict=True):

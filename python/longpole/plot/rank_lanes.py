@@ -1,4 +1,4 @@
-"""Swim lanes of several ranks: the critical path across them, then the calls of each."""
+"""Draws several ranks as swim lanes: the critical path across them, then the calls of each."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def rank_lanes(
 ) -> Lanes | None:
     """Lay out the path across ranks, and the calls in which each rank waited and transferred.
 
-    `path` is that of `TraceSet.path` for the step, by default the whole run, if it is there
-    already. The ranks that have most of the path are drawn; None without a path.
+    `path` is that of `TraceSet.path` for the step, by default for the whole run, if already known.
+    The ranks with the most time on the path are drawn; None without a path.
     """
     import polars as pl
 
@@ -53,7 +53,7 @@ def rank_lanes(
 
 
 def _ranks(traces: TraceSet, path: pl.DataFrame) -> list[int]:
-    """Choose the ranks with most of the path."""
+    """Choose the ranks with the most time on the path."""
     import polars as pl
 
     on_path = dict(path.group_by("rank").agg(pl.col("duration_ns").sum()).iter_rows())
@@ -62,7 +62,7 @@ def _ranks(traces: TraceSet, path: pl.DataFrame) -> list[int]:
 
 
 def _calls(traces: TraceSet, rank: int, window: Window) -> Iterator[Span]:
-    """Return the waits and transfers of a rank; where calls overlap, the first one."""
+    """Yield the waits and transfers of a rank; of overlapping calls, only the first."""
     import polars as pl
 
     known = traces.calls.select("call", "operation", "last")
@@ -79,7 +79,7 @@ def _calls(traces: TraceSet, rank: int, window: Window) -> Iterator[Span]:
 
 
 def _parts(row: dict[str, Any]) -> list[tuple[int, str]]:
-    """Divide a call into waiting and transfer if it is known who came last."""
+    """Divide a call into waiting and transfer, if the rank that came last is known."""
     wait_ns, transfer_ns = row["wait_ns"] or 0, row["transfer_ns"] or 0
     if row["last"] is None:
         return [(wait_ns + transfer_ns, "communication, waiting included")]

@@ -1,4 +1,4 @@
-"""Steps as lanes or columns: how long each takes, and what the busiest device did in it."""
+"""Draws steps as lanes or columns: the length of each, and what the busiest device did in it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Part", "device_parts", "step_columns", "step_lanes"]
 
 
 Part = tuple[int, str, str]
-"""Time in ns, its kind, and what it stands for."""
+"""Time in ns, kind, and label."""
 
 _BUSY: Final = (
     ("compute_ns", "kernel", "kernels"),
@@ -51,7 +51,7 @@ def device_parts(device: DeviceTime) -> list[Part]:
     return [part for part in times if part[0]]
 
 
-# Each step walks over all GPU activities twice.
+# For each step, all GPU activities are read twice.
 _MOST_STEPS: Final = 24
 _FAR_LONGER: Final = 3
 
@@ -68,7 +68,7 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """The steps that are drawn, in order of time, on an axis of `longest_ns`."""
+    """The steps that are drawn, in time order, on an axis of `longest_ns`."""
 
     drawn: Sequence[_Step]
     longest_ns: int
@@ -95,7 +95,7 @@ def step_lanes(trace: Trace) -> Lanes | None:
 
 
 def step_columns(trace: Trace, window: Window) -> Columns | None:
-    """Draw the steps as columns, the step of the window marked; None for fewer than two."""
+    """Draw the steps as columns, with the step of the window marked; None for fewer than two."""
     steps = _steps(trace)
     if steps is None:
         return None
@@ -136,7 +136,7 @@ def _steps(trace: Trace) -> _Steps | None:
 
 
 def _parts(trace: Trace, times_ns: Sequence[tuple[int, int]]) -> tuple[str, list[list[Part]]]:
-    """Return what the device that is busiest in some windows did in each, and its name."""
+    """Return what the busiest device did in each window, and the name of the device."""
     windows = [Window("time_range", None, *times, "") for times in times_ns]
     found = [{it.device: it for it in device_times(trace, window)} for window in windows]
     busy_ns: dict[int | None, int] = {}
@@ -157,13 +157,13 @@ def _parts(trace: Trace, times_ns: Sequence[tuple[int, int]]) -> tuple[str, list
 
 
 def _longest_drawn(lengths_ns: Sequence[int], median_ns: float) -> int:
-    """Return the length of the axis: a step that is far longer does not squash the others."""
+    """Return the length of the axis: a step that is far longer than the others is cut off."""
     usual = [length_ns for length_ns in lengths_ns if length_ns <= _FAR_LONGER * median_ns]
     return max(usual or lengths_ns)
 
 
 def _up_to(parts: Iterable[Part], end_ns: int) -> list[Part]:
-    """Cut off what lies after the end of the axis."""
+    """Cut the parts off at the end of the axis."""
     kept, start_ns = [], 0
     for part_ns, kind, label in parts:
         shown_ns = min(part_ns, end_ns - start_ns)
@@ -181,7 +181,7 @@ def _cut_off(number: int, one: str, several: str) -> list[str]:
 
 
 def _spans(parts: Sequence[Part]) -> list[Span]:
-    """Return the parts of a step one after the other."""
+    """Return the parts of a step as consecutive spans."""
     starts = accumulate((part_ns for part_ns, *_ in parts), initial=0)
     return [
         (start, part_ns, kind, label)

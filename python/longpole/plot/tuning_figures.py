@@ -19,7 +19,7 @@ _GOOD_TO_BAD: Final = [[0, "#2c5f8a"], [0.5, "#a9c4dc"], [1, "#f3f4f6"]]
 
 
 def best_so_far_figure(found: Tuning) -> Figure | None:
-    """Draw the best value of the screening over the measuring time; None without one."""
+    """Draw the best result of the screening over the measuring time; None without a result."""
     if not found.curve:
         return None
     scale, unit = _unit(found)
@@ -43,9 +43,9 @@ def best_so_far_figure(found: Tuning) -> Figure | None:
 
 
 def parallel_coordinates_figure(found: Tuning) -> Figure | None:
-    """Draw each candidate that worked as a line through its values; None without any.
+    """Draw each candidate that worked as a line through its values; None if none worked.
 
-    The last axis says which are the winner and those that cannot be told from it.
+    The last axis shows the winner and the candidates that do not differ significantly from it.
     """
     rows = _sound(found)
     if not rows:
@@ -76,9 +76,9 @@ def parallel_coordinates_figure(found: Tuning) -> Figure | None:
 
 
 def heat_map_figure(found: Tuning, x: str, y: str) -> Figure | None:
-    """Draw the best value at each choice of two parameters; None if no candidate worked.
+    """Draw the best result for each combination of two parameters; None if no candidate worked.
 
-    Marked are the winner and what cannot be told from it.
+    The winner and the candidates that do not differ significantly from it are marked.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def _best_by_place(
 
 
 def _marks(found: Tuning, x: str, y: str) -> Mapping[str, Any]:
-    """Mark the winner, and what cannot be told from it, unless the winner is at the same place."""
+    """Mark the winner, and candidates that do not differ from it unless at the same position."""
     marks: dict[tuple[str, str], str] = {}
     for each in sorted(found.finalists, key=lambda it: it is not found.winner):
         if each.is_tied:
@@ -164,7 +164,7 @@ def _values(rows: Sequence[Candidate], name: str) -> list[Any]:
 
 
 def _dimension(name: str, values: Sequence[Any]) -> dict[str, Any]:
-    """Return an axis: positions with their labels, as its values may be words."""
+    """Return an axis: positions with their labels, since values may be strings."""
     choices = list(dict.fromkeys(values))
     if all(isinstance(value, int | float) for value in choices):
         choices.sort()

@@ -21,18 +21,18 @@ place. These queries suffice for most remedies:
 - `called(operator)`, `work(operator)`: recorded inputs, as `called(operator).tensor(0).shape`, and
   the FLOPs and bytes they mean, None without recorded shapes; `peaks`: what the device reaches.
 - `once(function)`, `is_worth(time_ns)`, `per_window(number)`: a result shared by remedies, whether
-  it matters at all, and a mean for the evidence.
+  a time is long enough to matter, and a mean for the evidence.
 
-Of many windows that take about the same time, facts and gains are those of a few consecutive ones.
-A window that takes much longer, such as one in which code is compiled, makes them those of all.
-What happens in fewer than half of the windows is usually not worth a change. What a thread
-launches in a row is `in_launch_order(works)`.
+If there are many windows that take about the same time, facts and gains are those of a few
+consecutive ones; if a window takes much longer, for example to compile code, they are those of all.
+Events in fewer than half of the windows are usually not worth a change. `in_launch_order(works)`
+returns what each thread launched, in order.
 
 Changes are those of `longpole.critical_path.changes`: `Scale`, `Drop`, `Replace` (by a computed
 time), `Insert` (what the mechanism costs) and `RemoveWait`, which apply in their order: `Scale`
-after `Insert` scales what was added, too. Whoever drops kernels also drops the delays before them
-(`Drop(kind="kernel_delay")`), and the time of threads that launched them. `Remedy.side` is the side
-with most of what goes; a change of one side alone never gains more than the whole side.
+after `Insert` also scales the added time. A remedy that drops kernels should also drop the delays
+before them (`Drop(kind="kernel_delay")`), and the time of threads that launched them. `Remedy.side`
+is the side that loses the most time; a change of one side never gains more than the whole side.
 """
 
 from longpole.remedies.facts import Facts

@@ -71,7 +71,7 @@ def _operator(facts: Facts, call: OnThread) -> Iterator[int]:
 
 
 def _runs(calls: list[OnThread]) -> list[TimeRange]:
-    """Return the time spans of threads in which calls follow each other closely."""
+    """Return the time spans of threads in which calls come shortly after each other."""
     of_lane: dict[int, list[list[int]]] = defaultdict(list)
     for call in sorted(calls, key=lambda call: (call.lane, call.start_ns)):
         runs = of_lane[call.lane]

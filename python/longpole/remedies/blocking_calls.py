@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# Maximum number of call sites evaluated, longest wait first, besides all of them together.
+# Maximum number of call sites evaluated, longest wait first, besides all call sites together.
 _MOST_PLACES: Final = 4
 _WIDEST: Final = 60
 
@@ -28,7 +28,7 @@ _SHORTEST_GAP_NS: Final = 1_000
 def _find(facts: Facts) -> Iterator[Found]:
     of_place: dict[str, list[DeviceWait]] = defaultdict(list)
     for wait in facts.waits:
-        if facts.name(wait.operator) in INDEXING:  # which `boolean_indexing` is about
+        if facts.name(wait.operator) in INDEXING:  # covered by `boolean_indexing`
             continue
         of_place[_place(facts, wait)].append(wait)
     places = sorted(of_place.items(), key=lambda place: -_waited_ns(place[1]))

@@ -28,8 +28,8 @@ INDEXING: Final = (
 # current time.
 _OF_HOST: Final = (0.5, 0.2)
 
-# Work on all elements instead, such as counting them, takes at most this fraction of the current
-# time of selecting them.
+# Processing all elements instead of selecting some (such as counting them) takes at most this
+# fraction of the time of the selection.
 _OF_KERNELS: Final = 0.5
 
 # Fraction of the memory bandwidth that a pass over the elements reaches.

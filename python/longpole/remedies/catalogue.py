@@ -76,15 +76,18 @@ CATALOGUE: Final = (
 ENTRY_POINTS: Final = "longpole.remedies"
 """The entry point group with which other packages add remedies."""
 
-# Maximum number of places tried per remedy, and of remedies evaluated one after another.
+# Maximum number of places evaluated per remedy, and maximum number of remedies evaluated one after
+# another.
 _MOST_OF_ONE: Final = 8
 _MOST_IN_TURN: Final = 6
 
-# A host that is not ahead of the device may need this share of what it needed in the recording,
-# whose cost for the host is known to about a quarter.
+# Minimum fraction of the recorded host time that the host needs without the profiler. It applies to
+# a host that is not ahead of the device; the recording cost on the host is known to about a
+# quarter.
 _LEAST_PACE: Final = 0.75
 
-# A remedy that gains this much more than its side taking no time shortens something else, too.
+# A remedy that gains this much more than removing all time of its side also shortens something
+# else.
 _LEAST_MORE: Final = 0.005
 
 # Gains count as similar if one is at least this fraction of the other.
@@ -108,7 +111,7 @@ class Gained:
     remedy: Remedy
     found: Found
     gain_ns: int
-    """Certain gain of the mean window; negative for a loss."""
+    """Gain in the mean window that is certain; negative for a loss."""
     gain: float
     low: float
     """Lower bound of the gain, regardless of missing records."""
@@ -119,7 +122,7 @@ class Gained:
     then: float
     """Gain after the remedies listed before it."""
     also: tuple[str, ...] = ()
-    """What it shortens in addition to its side, if that limits the program and gains less."""
+    """Other sides that it shortens too, if its own side limits the program and gains less."""
 
 
 class Together(NamedTuple):
@@ -145,7 +148,7 @@ def _added() -> Iterator[Remedy]:
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
         try:
             remedy = point.load()
-        except Exception as error:  # noqa: BLE001 - the package of somebody else
+        except Exception as error:  # noqa: BLE001 - other packages can raise anything
             yield _failing(point.name, error)
         else:
             yield remedy
@@ -174,7 +177,7 @@ def gained(facts: Facts) -> tuple[list[Gained], list[str]]:
     for remedy in remedies():
         try:
             places += [(remedy, found) for found in [*remedy.find(facts)][:_MOST_OF_ONE]]
-        except Exception as error:  # noqa: BLE001 - one remedy must not take the verdict with it
+        except Exception as error:  # noqa: BLE001 - one failing remedy must not break the verdict
             what = ": ".join(filter(None, [type(error).__name__, str(error)]))
             failures.append(f"Remedy {remedy.id} was skipped: {what}.")
     rows = _with_gains(facts, places)
@@ -356,7 +359,7 @@ def _most_of(facts: Facts, side: Side) -> float:
 
 
 def _most_at_pace(facts: Facts, changes: Sequence[Change], pace: float) -> float:
-    """Return the gain at which the step takes a share of what the host needs for it."""
+    """Return the gain if a step takes `pace` times the host time that the changes leave."""
     if facts.host_pace_ns is None:
         return 1.0
     gone = [_host_time_ns(facts, change) for change in changes]
@@ -367,7 +370,7 @@ def _most_at_pace(facts: Facts, changes: Sequence[Change], pace: float) -> float
 
 
 def _host_time_ns(facts: Facts, change: Change) -> float | None:
-    """Return the host time that a change takes away in all windows; None if that is unknown."""
+    """Return the host time that a change saves in all windows; None if unknown."""
     if isinstance(change, RemoveWait):
         return 0.0
     if change.time_ranges is not None:
@@ -395,11 +398,11 @@ def _side(facts: Facts, change: Change) -> Side | None:
 
 
 def _in_turn(facts: Facts, rows: list[Gained]) -> list[Gained]:
-    """Evaluate each of the first remedies after the previous ones, as some make others pointless.
+    """Evaluate each of the first remedies after the previous ones, which can leave it no gain.
 
-    Remedies that may not be possible make nothing pointless, and are evaluated last.
+    Remedies that may not be possible do not reduce the gain of others, and are evaluated last.
     """
-    if len(rows) < 2:  # noqa: PLR2004 - one has none before it
+    if len(rows) < 2:  # noqa: PLR2004 - a single remedy has no other before it
         return rows
     first = sorted(rows[:_MOST_IN_TURN], key=lambda row: row.remedy.is_upper_bound)
     sets = [

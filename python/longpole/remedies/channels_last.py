@@ -29,13 +29,13 @@ _CONVERSION: Final = re.compile(r"nchw_?(to|2)_?nhwc|nhwc_?(to|2)_?nchw", re.IGN
 
 _NORM: Final = re.compile(r"batch_norm")
 
-# Number of passes of a batch norm over its images, and the fractions of the memory bandwidth it
-# reaches: at least, and at most.
+# Number of passes of a batch norm over its images, and the lower and upper bound of the fraction of
+# the memory bandwidth that it reaches.
 _PASSES: Final = 5
 _OF_BANDWIDTH: Final = (0.3, 0.6)
 
-# Some conversions remain: of inputs with few channels, and around operators other than
-# convolutions.
+# Fraction of the conversions that remain: of inputs with few channels, and around operators other
+# than convolutions.
 _STAYS: Final = 0.1
 
 _IMAGE: Final = 4
@@ -85,7 +85,7 @@ def _normalizing(facts: Facts, of_bandwidth: float) -> dict[int, float]:
 
 
 def _norms(facts: Facts) -> list[Sized]:
-    """List the batch norms of images that do not lie in memory pixel by pixel."""
+    """List the batch norms of images that are not stored pixel by pixel."""
     return [
         row
         for row in sized_kernels(facts)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# At least half of what other kernels can hide is hidden; at most all of it, and of the rest this
-# share stays, as with half of the bytes.
+# Lower bound: half of the time that other kernels can hide is hidden (upper bound: all of it). Of
+# the rest, this share remains, as with half of the bytes.
 _CAREFUL: Final = 0.5
 _STAYS: Final = 0.5
 

@@ -24,7 +24,7 @@ _COMPILING: Final = (
     "backward._backward_impl",
 )
 
-# What dynamo calls all that it does when it has to compile.
+# Name of the event that dynamo records around everything that a compilation needs.
 _AROUND: Final = "dynamo"
 
 # Compilations in this share of several windows are recurring.

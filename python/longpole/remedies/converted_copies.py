@@ -48,8 +48,8 @@ _BETWEEN: Final = {
     _COPY,
 }
 
-# What the conversion costs on the GPU: a launch, and a pass over memory at a part of its bandwidth.
-# The bandwidth of an unknown device is taken to be low, in bytes a ns.
+# Cost of the conversion on the GPU: a launch, and a pass over memory at a part of its bandwidth.
+# For an unknown device, a low bandwidth is assumed, in bytes per ns.
 _LAUNCH_NS: Final = 20_000
 _OF_BANDWIDTH: Final = 0.6
 _LEAST_BANDWIDTH: Final = 300.0
@@ -62,7 +62,7 @@ class _Converted(NamedTuple):
     copy: Activity
     source: str
     target: str
-    """Its types."""
+    """Element types before and after the conversion."""
     sizes: tuple[int, int]
     """Bytes before and after the conversion."""
 
@@ -100,7 +100,7 @@ def _find(facts: Facts) -> Iterator[Found]:
 def _converted(
     facts: Facts, copy: Activity, ended: Mapping[int, list[OnThread]]
 ) -> _Converted | None:
-    """Return the conversion whose result is copied, if that is what the CPU did just before."""
+    """Return the conversion whose result is copied, if the CPU ran it just before."""
     begin, sent = facts.place(copy.operator or 0), facts.called(copy.operator)
     rows = ended.get(begin.lane, [])
     place = bisect_right(rows, begin.start_ns, key=lambda row: row.end_ns)
@@ -113,7 +113,7 @@ def _converted(
         return None
     between = facts.names_in([(begin.lane, cast.end_ns, begin.start_ns)])
     computed = {row.name for row in between if row.kind == "operator"} - _BETWEEN
-    # What launches anything converts on the GPU.
+    # A cast that launches GPU activities runs on the GPU.
     if computed or facts.launched_in([cast.time_range]):
         return None
     types = [tensor.dtype for tensor in call.all_tensors()]
@@ -160,7 +160,7 @@ def _gone(facts: Facts, row: _Converted) -> Iterator[Change]:
     yield Scale(by=row.share, kind="copy", events=[row.copy.event])
     call = row.copy.call
     if call is not None and any(facts.core.pageable_ends(row.copy.event)):
-        # The call stages the bytes.
+        # The call copies the bytes to a staging buffer.
         length_ns = max(facts.place(call).duration_ns or 0, CALL_NS)
         yield Scale(by=max(row.share, CALL_NS / length_ns), events=[call])
 

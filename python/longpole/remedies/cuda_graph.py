@@ -1,7 +1,7 @@
 """Launches that are the same in every step: a graph replays them with one call.
 
-Only what lies between launches of equal sequences goes. A wait, an allocation or a tensor made on
-the host between two launches ends a sequence, for it cannot be captured.
+Only the time between launches of equal sequences is saved. A wait, an allocation or a tensor
+created on the host between two launches ends a sequence, because it cannot be captured.
 """
 
 from __future__ import annotations
@@ -21,22 +21,21 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# Fewer launches in a row are not worth a capture.
+# With fewer consecutive launches, capturing a graph is not worthwhile.
 _LEAST_LAUNCHES: Final = 32
 
-# A replay is one call, and takes the host and the GPU a little for each node.
+# Cost of a replay: one call, and a little time of the host and the GPU for each node.
 _REPLAY_NS: Final = 15_000
 _NODE_NS: Final = 200
 _CAREFUL: Final = 3
 
-# Nodes that follow each other leave the GPU idle for this long: the least and the most, measured on
-# an H100.
+# Idle time of the GPU between consecutive nodes: minimum and maximum, measured on an H100.
 _BETWEEN_NODES_NS: Final = (300, 1_000)
 
-# Of a training step the forward and the backward pass are captured by halves.
+# In a training step, the forward and the backward pass are each captured as one graph.
 _OF_TRAINING: Final = 0.5
 
-# Where the host limits less than this, there is nothing to gain.
+# If the host limits less than this share of the time, a graph gains nothing.
 _LEAST_OF_HOST: Final = 0.05
 
 
@@ -101,7 +100,7 @@ def _of_optimizer(facts: Facts) -> frozenset[int]:
 
 
 def _blockers(facts: Facts) -> dict[int, list[int]]:
-    """Return when each thread does what a capture cannot hold."""
+    """Return when each thread does something that cannot be captured."""
     stops: dict[int, list[int]] = defaultdict(list)
     for wait in facts.waits:
         stops[wait.call.lane].append(wait.call.start_ns)

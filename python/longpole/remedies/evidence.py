@@ -32,8 +32,7 @@ class Measurement(Row):
     """Lower and upper bound from the trace of the slow program, by the version of longpole that
     recorded it; null if the remedy was not found or its gain not computed."""
     predicted: list[float] | None
-    """The same by the version of longpole that contains the file, which may have learned from
-    it."""
+    """Bounds by the version of longpole that contains the file, which may have learned from it."""
     is_named_first: bool
     is_named: bool
     """Whether the verdict of the slow program reports the remedy, then and now."""

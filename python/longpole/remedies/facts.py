@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from longpole.recording import Options
     from longpole.remedies.parts import VerdictParts
 
-# A thread with a smaller share of the kernel launches does not count as launching the program.
+# A thread with a smaller share of the kernel launches does not count as a launching thread.
 _LEAST_LAUNCHED: Final = 0.05
 
-# Number of kernels whose threads are looked at.
+# Number of kernels from which the launching threads are determined.
 _SAMPLED: Final = 10_000
 
 Built = TypeVar("Built")
@@ -83,7 +83,7 @@ class OnThread(NamedTuple):
 
     @property
     def time_range(self) -> TimeRange:
-        """Its time on its thread, for changes."""
+        """Its time range on its thread, for changes."""
         return (self.lane, self.start_ns, self.end_ns)
 
 
@@ -95,7 +95,7 @@ class ThreadGap(NamedTuple):
     end_ns: int
     window: int
     idle_ns: int
-    """How long all GPUs were idle meanwhile."""
+    """How long all GPUs were idle during the gap."""
     before: int | None
     """The previous operator or call."""
     after: int | None
@@ -110,7 +110,7 @@ class ThreadGap(NamedTuple):
 
     @property
     def time_range(self) -> TimeRange:
-        """Its time on its thread, for changes."""
+        """Its time range on its thread, for changes."""
         return (self.lane, self.start_ns, self.end_ns)
 
 
@@ -154,7 +154,7 @@ class Named(NamedTuple):
     kind: str
     n_events: int
     total_ns: int
-    """The part of their time that lies within these spans."""
+    """The part of their time within the given spans."""
     first: int
     """The event with the smallest depth."""
     depth: int
@@ -175,7 +175,7 @@ class Place(NamedTuple):
 
     @property
     def time_range(self) -> TimeRange:
-        """Its time on its thread, for the changes made to it."""
+        """Its time range on its thread, for changes."""
         return (self.lane, self.start_ns, self.end_ns)
 
 
@@ -212,7 +212,7 @@ class Facts:
 
     @property
     def unit(self) -> str:
-        """What a sentence calls a window."""
+        """Noun for a window in sentences."""
         return noun_of(self.parts["unit"])
 
     @property
@@ -226,7 +226,7 @@ class Facts:
         return sum(end_ns - start_ns for start_ns, end_ns in self.windows) / self.n_windows
 
     def once(self, build: Callable[[Facts], Built]) -> Built:
-        """Return what a function computes from the facts, computed once for all remedies."""
+        """Return the result of a function of the facts, cached for all remedies."""
         if build not in self._once:
             self._once[build] = build(self)
         built: Built = self._once[build]
@@ -302,7 +302,7 @@ class Facts:
         return self.core.host_pace_ns()
 
     def gaps(self, least_ns: int) -> list[ThreadGap]:
-        """List gaps of threads without an open operator or call, from a length on."""
+        """List gaps of threads of at least `least_ns` without an open operator or call."""
         return [*map(ThreadGap._make, self.core.thread_gaps(least_ns))]
 
     def launched_in(self, time_ranges: Sequence[TimeRange]) -> list[Activity]:
@@ -425,7 +425,7 @@ class Facts:
     @cached_property
     def launch_lanes(self) -> frozenset[int]:
         """The launching threads: those with at least a twentieth of the kernels."""
-        # Some kernels tell as well as all of them.
+        # A sample of the kernels shows the launching threads as well as all kernels.
         step = 1 + len(self.kernels) // _SAMPLED
         calls = (work.call for work in self.kernels[::step] if work.call is not None)
         lanes = Counter(self.core.place(call)[1] for call in calls)
@@ -439,7 +439,7 @@ class Facts:
 
     @cached_property
     def shown(self) -> int:
-        """The index of the window that answers show; -1 if it is not one of these windows."""
+        """The index of the window that answers show; -1 if the facts do not include it."""
         numbers, shown = self.parts["numbers"], self.parts["shown"]
         if not numbers:
             return shown
@@ -468,5 +468,5 @@ class Facts:
         return gap.before if is_other and gap.before is not None else gap.after
 
     def shown_first(self, rows: Iterable[InWindow]) -> list[InWindow]:
-        """Return rows in their order, but those of the shown window first."""
+        """Return rows in their original order, but with those of the shown window first."""
         return sorted(rows, key=lambda row: row.window != self.shown)

@@ -32,8 +32,8 @@ _BACKWARD: Final = "aten::_softmax_backward_data"
 _COPY: Final = "aten::copy_"
 _BATCHED: Final = frozenset({"aten::bmm", "aten::baddbmm"})
 
-# Operators that make a mask take less than this fraction of the softmax, and there are at most this
-# many in a row.
+# Operators that make a mask take less than this fraction of the time of the softmax, and at most
+# this many follow one another.
 _OF_SOFTMAX: Final = 0.1
 _MOST_OF_MASK: Final = 8
 
@@ -46,7 +46,8 @@ _OF_PEAK: Final = (0.3, 0.6)
 # Without a peak, or with float32, the fused time is estimated from the current products.
 _OF_PRODUCTS: Final = (1.5, 0.8)
 
-# The backward pass of a fused kernel recomputes the scores: five products instead of four.
+# The backward pass of a fused kernel recomputes the scores, so it has five products instead of
+# four.
 _AGAIN: Final = 5 / 4
 
 _SHORTEST_NS: Final = 5_000
@@ -106,7 +107,7 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 
 def _forms(found: list[_Attention]) -> list[Form]:
-    """Return what a script can time: attentions of one shape together, with their gradients."""
+    """Return the attentions that a script can time: those of one shape together, with gradients."""
     backward: dict[int, list[_Attention]] = defaultdict(list)
     forward: dict[str, list[_Attention]] = defaultdict(list)
     for it in found:

@@ -29,8 +29,8 @@ _OF_BEST: Final = 0.85
 # Kernels that reach less of the memory bandwidth are limited by something else.
 _MEMORY_BOUND: Final = 0.3
 
-# What a compiler fuses with elementwise operators around it: reductions, whose results it uses in a
-# second pass over memory, and `cat`.
+# Operators that a compiler fuses with the elementwise operators around them: reductions, whose
+# results it uses in a second pass over memory, and `cat`.
 _REDUCTIONS: Final = frozenset(
     f"aten::{name}"
     for name in (
@@ -48,8 +48,9 @@ _REDUCTIONS: Final = frozenset(
 )
 _CAT: Final = "aten::cat"
 
-# Largest ratio between the numbers of elements of operators that are fused, such as those of halves
-# of a tensor; and smallest ratio of one with a value for each row, such as a mean.
+# Maximum ratio between the numbers of elements of operators that are fused, such as those of halves
+# of a tensor. Operators with one value for each row, such as a mean, have at least this many times
+# fewer elements.
 _ALIKE: Final = 4
 _OF_ROWS: Final = 64
 
@@ -60,7 +61,7 @@ class _Row(NamedTuple):
     operators: list[Sized]
     n_elements: int
     first: int
-    """The place of the first operator among those of its thread."""
+    """Index of the first operator among those of its thread."""
 
     @property
     def duration_ns(self) -> int:
@@ -96,7 +97,7 @@ def _find(facts: Facts) -> Iterator[Found]:
     longest = max(rows, key=lambda row: (row.window == facts.shown, row.duration_ns))
     n_kernels = round(facts.per_window(sum(len(row.operators) for row in rows)))
     names = [it.name.removeprefix("aten::") for it in longest.operators]
-    dots = ", ..." if len(names) > 4 else ""  # noqa: PLR2004 - as many are read at a glance
+    dots = ", ..." if len(names) > 4 else ""  # noqa: PLR2004 - more would be hard to read
     yield Found(
         careful=replaced(careful),
         hopeful=[*replaced(hopeful), Drop(time_ranges=time_ranges)],
@@ -113,7 +114,7 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 
 def _forms(rows: list[_Row]) -> list[Form]:
-    """Return what a script can time: rows of the same operators and shapes together."""
+    """Return the rows that a script can time: those of the same operators and shapes together."""
     alike: dict[tuple[str, ...], list[_Row]] = defaultdict(list)
     for row in rows:
         alike[tuple(in_shape(it) for it in row.operators)].append(row)
@@ -128,7 +129,7 @@ def _forms(rows: list[_Row]) -> list[Form]:
 
 
 def _times(fused: Iterable[tuple[_Row, float]]) -> dict[int, float]:
-    """Return the time of each kernel when one of each row does the work of all, in ns."""
+    """Return the time of each kernel if one kernel of each row does the work of all, in ns."""
     times: dict[int, float] = {}
     for row, fused_ns in fused:
         events = [event for it in row.operators for event in it.events]
@@ -156,7 +157,7 @@ def _rows(operators: list[Sized], left_out: set[int]) -> Iterator[_Row]:
 def _with_neighbours(
     operators: list[Sized], rows: list[_Row], left_out: set[int]
 ) -> Iterator[_Row]:
-    """Yield rows with all that a compiler may fuse with them; those that meet are one."""
+    """Yield rows with all operators that a compiler may fuse with them; join adjoining rows."""
     end = 0
     for row in rows:
         if row.first < end:
@@ -210,7 +211,7 @@ def _is_memory_bound(peaks: Peaks | None, row: _Row) -> bool:
 
 
 def _most_ns(peaks: Peaks | None, row: _Row) -> float:
-    """Return the upper bound of the time of one kernel for a row: it reads every further tensor."""
+    """Return the upper bound of the time of one kernel for a row, which reads all other tensors."""
     n_bytes = float(_bytes(row.operators[0]))
     further = sum(_further(it, row.n_elements) for it in row.operators[1:])
     most = row.rate if peaks is None or peaks.bandwidth is None else peaks.bandwidth

@@ -23,7 +23,7 @@ __all__ = ["REMEDY"]
 
 _REGION: Final = "Torch-Compiled Region"
 
-# What every region does before its kernels: guards, prepared arguments.
+# Operators that every region runs before its kernels, to check guards and prepare arguments.
 _PREPARING: Final = (
     "TorchDynamo Cache Lookup",
     "Pregraph bytecode",
@@ -33,13 +33,13 @@ _PREPARING: Final = (
 # With fewer breaks in a window there is little to gain.
 _LEAST_BREAKS: Final = 2
 
-# Reading a value in Python is what most often breaks a graph. With one for this share of the
-# breaks, it is the cause.
+# Reading a value in Python is the most frequent cause of a graph break. If this share of the breaks
+# has such a read, it is reported as the cause.
 _READ: Final = "aten::item"
 _OF_BREAKS: Final = 0.5
 
-# A whole function also prepares arguments and calls its kernels: at most this share of the host
-# time outside operators stays.
+# At most this share of the host time outside operators remains, because a function without breaks
+# also prepares arguments and calls its kernels.
 _STAYS: Final = 0.5
 
 

@@ -1,4 +1,4 @@
-"""A launching thread that is stopped at a different place in every step: it has no processor.
+"""A launching thread that stops at a different place in every step because it has no CPU.
 
 The program's own work takes its time at the same place in every step. If the operating system runs
 something else, the thread stops anywhere.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# Minimum length of a stop, where the usual time is at most a fifth of it.
+# Minimum length of a stop, and maximum usual time at that place as a fraction of it.
 _LEAST_NS: Final = 1_000_000
 _USUAL: Final = 0.2
 
@@ -41,7 +41,7 @@ _LEAST_LAUNCHES: Final = 50
 class _Stop(NamedTuple):
     window: int
     place: float
-    """Share of the launches of the window that come before."""
+    """Fraction of the launches of the window that come before it."""
     duration_ns: int
     event: int | None
 

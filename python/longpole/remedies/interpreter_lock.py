@@ -42,8 +42,9 @@ _LEAST_NS: Final = 4_000_000
 _LEAST_WAITING: Final = 3
 _LEAST_SHARE: Final = 0.1
 
-# Either one in ten operators with a name does not wait, or all of them do and then take at most
-# this long. The lower bound of the gain allows for several times as much.
+# Assumed time of an operator that does not wait: that of the fastest tenth with the same name, and
+# at most this long, because all of them may have waited. The lower bound of the gain allows for
+# several times as much.
 _MOST_WORK_NS: Final = 10_000
 _CAREFUL: Final = 5
 

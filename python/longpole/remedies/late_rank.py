@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY", "is_late"]
 
-# From this share of their time on, collectives are reported as waiting.
+# Minimum share of waiting in the time of collectives for them to be reported.
 _MOSTLY_WAITING: Final = 0.5
 
 

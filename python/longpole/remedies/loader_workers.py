@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# The number of workers that least gain assumes. They make batches while the step runs, so that
-# it waits only for what the rest of the step does not cover.
+# Number of workers that the lower bound of the gain assumes. They load batches while the step runs,
+# so the step waits only for the time that the rest of it does not cover.
 _FEWEST_WORKERS: Final = 4
 
-# The share of the loading time that stays on the main thread: it receives the batch.
+# Fraction of the loading time that remains on the main thread, which receives the batch.
 _RECEIVING: Final = 0.05
 
 # A function is named if it has at least this share of the loading time.

@@ -33,7 +33,7 @@ How = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class Form:
-    """Operators of one shape that a script can time in both forms: as recorded, and changed."""
+    """Operators of one shape that a script can time before and after a change."""
 
     how: How
     operators: Sequence[int]
@@ -41,9 +41,9 @@ class Form:
     events: Sequence[int]
     """The kernels of all occurrences: what is measured scales their time."""
     time_ranges: Sequence[TimeRange] = ()
-    """The time of threads that it scales, too."""
+    """Time ranges of threads whose time is scaled as well."""
     detail: str = ""
-    """What else the script needs: the name of an optimizer."""
+    """Further data that the script needs: the name of an optimizer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +51,9 @@ class Found:
     """A place in the program to which a remedy applies, with the changes that model it."""
 
     careful: Sequence[Change]
-    """Changes certain to be possible, for the lower bound of the gain."""
+    """Changes that are certain to be possible, for the lower bound of the gain."""
     hopeful: Sequence[Change] = ()
-    """All changes of the upper bound, which replace `careful`; empty if it is the same."""
+    """All changes for the upper bound, which replace `careful`; empty if they are the same."""
     advice: str
     """What to change, in the imperative, without a full stop: "Let AdamW update all tensors at
     once (`fused=True`)"."""
@@ -79,7 +79,7 @@ class Remedy:
     needs: str
     """What must be recorded to detect it."""
     seen_by: str
-    """What the trace shows, for the documentation."""
+    """How the trace shows it, for the documentation."""
     change: str
     """The change of the graph, and the cost of the new mechanism."""
     not_when: str
@@ -87,8 +87,8 @@ class Remedy:
     is_upper_bound: bool = False
     """Whether even its lower bound is an upper bound, because it may not be possible."""
     replaces_launches: bool = False
-    """Whether it leaves one launch of many, so that their number shows if it was applied."""
+    """Whether it replaces many launches by one, so that their number shows if it was applied."""
     is_computed: bool = True
     """Whether its changes model the gain; otherwise it has none and is only reported."""
     find: Callable[[Facts], Iterable[Found]] = field(repr=False)
-    """Returns the places to which it applies; empty if none."""
+    """Return the places to which it applies; empty if none."""

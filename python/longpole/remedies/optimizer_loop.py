@@ -1,6 +1,6 @@
 """An optimizer that updates its parameters one by one.
 
-Every parameter has its own operators and kernels. With `foreach=True` or `fused=True` one launch
+Every parameter has its own operators and kernels. With `foreach=True` or `fused=True`, one launch
 updates about thirty tensors, and a fused kernel reads and writes each of them once.
 """
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# What torch calls the annotation around a step of an optimizer, and the operators that update many
-# tensors at once.
+# torch's names of the annotation around a step of an optimizer, and of the operators that update
+# many tensors at once.
 _STEP: Final = "Optimizer.step#"
 _AT_ONCE: Final = ("_foreach_", "_fused_", "aten::_foreach", "aten::_fused")
 
@@ -36,10 +36,10 @@ _LEAST_LAUNCHES: Final = 40
 _TENSORS_OF_LAUNCH: Final = 30
 _KERNELS_OF_TENSOR: Final = 3
 
-# Most kernels of a loop read and write what the one before has: one pass over memory instead.
+# Most kernels of a loop read and write what the previous kernel did: one pass over memory remains.
 _ONE_PASS: Final = 1 / 3
 
-# What the step does besides its loop takes at most this share of its host time.
+# The part of the step outside its loop takes at most this share of its host time.
 _REST_OF_HOST: Final = 0.1
 
 
@@ -89,7 +89,7 @@ def _found(facts: Facts, name: str, rows: list[OnThread], works: list[Activity])
 
 
 def _forms(facts: Facts, optimizer: str, rows: list[OnThread], kernels: list[int]) -> list[Form]:
-    """Return what a script can time: a step with a parameter for each operator that updates one."""
+    """Return a step that a script can time: one parameter for each operator that updates one."""
     first = rows[0]
     for name in _UPDATING:
         updating = [

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# At least this share of what other work of the GPU can hide is hidden.
+# Lower bound of the fraction that is hidden of the time that other GPU work can hide.
 _CAREFUL: Final = 0.75
 
 

@@ -50,7 +50,7 @@ Cause = Literal[
     "impossible_times",
     "damaged",
 ]
-"""Why a trace does not show what limits it."""
+"""Reason why a trace does not show what limits it."""
 
 
 class GapParts(TypedDict):
@@ -59,13 +59,13 @@ class GapParts(TypedDict):
     duration_ns: int
     event: int
     before: str
-    """The name of what begins or returns late."""
+    """Name of the event that begins or returns late."""
     is_activity: bool
-    """Whether that is a GPU activity."""
+    """Whether that event is a GPU activity."""
     host: tuple[str, bool] | None
-    """What the host did for most of it, and whether that is a call that waits."""
+    """Event of the host that took most of the gap, and whether it is a call that waits."""
     busy_ns: int
-    """How long a device was busy meanwhile."""
+    """How long any device was busy during the gap."""
     is_first: bool
     """Whether it precedes all but a few GPU activities, or is the first call of its kind."""
 
@@ -77,7 +77,7 @@ class AwaitedParts(TypedDict):
     """The collective with the longest wait for one peer."""
     event: int
     peer: int
-    """That peer, by its index in the collective's group."""
+    """The peer of that wait, by its index in the collective's group."""
     peer_ns: int
     waiting_ns: int
     total_ns: int
@@ -90,9 +90,9 @@ class RecordedParts(TypedDict):
     """What the busiest device did, as in the table of the summary: computing, else communicating,
     else copying."""
     device: float
-    """Time with a GPU activity."""
+    """Fraction of the window in which a GPU activity ran."""
     host: float
-    """Time with an operator, a call or a Python function."""
+    """Fraction in which an operator, a call or a Python function ran."""
     n_activities: int
     n_unlinked: int
     """Number of GPU activities, and of those whose launch is unknown."""
@@ -109,7 +109,7 @@ class RecordedParts(TypedDict):
     n_counter_ranges: int
     """Number of kernels with performance counters in the whole trace."""
     impossible: float
-    """Of the steps that the gains cover: time of GPU activities with impossible times."""
+    """Time of GPU activities with impossible times, in the steps that the gains cover."""
 
 
 class VerdictParts(TypedDict):
@@ -120,9 +120,9 @@ class VerdictParts(TypedDict):
     gaps: list[GapParts]
     gains: list[tuple[Side, float]]
     bounds: list[tuple[Side, BoundsParts]]
-    """Lower and upper bound of each gain, at the cost of recording that was removed."""
+    """Lower and upper bound of each gain, for the recording cost that was removed."""
     bounds_of_cost: list[tuple[Side, BoundsParts]]
-    """The same for every cost that recording may have had."""
+    """The bounds for every cost that recording may have had."""
     kernels_and_host: float
     unit: Unit
     numbers: list[int]
@@ -142,7 +142,7 @@ class VerdictParts(TypedDict):
     the share of the longest one, its role if it is a runtime API call, and whether it is the first
     use of the GPU."""
     n_launched: int
-    """Number of GPU activities launched meanwhile."""
+    """Number of GPU activities launched during the longest work of the host."""
     loader: Loader | None
     usual: tuple[list[Side], float] | None
     awaited: AwaitedParts | None

@@ -1,7 +1,7 @@
 """Copies between the GPU and pageable memory.
 
-The driver stages such copies through a buffer of its own: they reach a part of the bandwidth of the
-link, and their calls wait, however asynchronous they are.
+The driver stages such copies through a buffer of its own: they reach only part of the bandwidth of
+the link, and their calls wait even if the program makes them asynchronous.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["CALL_NS", "REMEDY"]
 # Smaller copies take as long as their call, which pinned memory does not change.
 _LEAST_BYTES: Final = 1 << 20
 
-# What pinned copies reach where the trace has none to compare with, in bytes a ns: on the link of
+# Bandwidth of pinned copies if the trace has none to compare with, in bytes per ns: on the link of
 # the device, and on that of an unknown one. 16 lanes of PCIe 3, 4 and 5 have 15.8, 31.5 and 63 GB/s
 # in each direction.
 _OF_LINK: Final = (
@@ -35,15 +35,15 @@ _OF_LINK: Final = (
 _PINNED: Final = (22.0, 56.0)
 
 CALL_NS: Final = 10_000
-"""What a call that only enqueues a copy takes."""
+"""Time of a call that only enqueues a copy."""
 
 # Copies that already reach this share of the bandwidth of pinned ones are skipped.
 _NEARLY: Final = 0.7
 
 
-# A copy of an unknown size that takes this long is not small; one slower than any link, in bytes a
-# ns, is not of the recorded size. Without staging, these shares of its time stay: at most, and at
-# least.
+# A copy of unknown size that takes this long is not small; one that is slower than any link, in
+# bytes per ns, does not have the recorded size. The last value is the fraction of its time that
+# remains without staging: maximum and minimum.
 _LONG_NS: Final = 200_000
 _SLOWEST: Final = 0.1
 _STAYS: Final = (0.6, 0.1)
@@ -61,7 +61,7 @@ class _Copy(NamedTuple):
 
     @property
     def bandwidth(self) -> float:
-        """In bytes a ns; 0 if unknown."""
+        """Bandwidth in bytes per ns; 0 if unknown."""
         return (self.n_bytes or 0) / max(self.work.duration_ns, 1)
 
     def time_ns(self, rate: float, stays: float) -> int:
@@ -87,14 +87,14 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 
 def _sized(facts: Facts, row: Activity) -> _Copy:
-    """Return a copy with its size, if that fits its time."""
+    """Return a copy with its recorded size, or without if its time contradicts the size."""
     n_bytes = facts.number(row.event, "bytes")
     is_odd = row.duration_ns >= _LONG_NS and (n_bytes or 0) < _SLOWEST * row.duration_ns
     return _Copy(row, None if is_odd else n_bytes)
 
 
 def _rates_of_link(facts: Facts) -> tuple[float, float]:
-    """Return the least and the most that pinned copies reach, in bytes a ns."""
+    """Return the lowest and the highest bandwidth of pinned copies, in bytes per ns."""
     name = facts.device_name or ""
     return next((rates for pattern, rates in _OF_LINK if pattern.search(name)), _PINNED)
 
@@ -151,7 +151,7 @@ def _at(rate: float, stays: float, copies: Sequence[_Copy]) -> list[Change]:
 
 
 def _shortened(facts: Facts, call: int) -> Change:
-    """Return the change that lets a call only enqueue its copy: staging is over."""
+    """Return the change after which a call only enqueues its copy, without staging it."""
     length_ns = max(facts.place(call).duration_ns or 0, CALL_NS)
     return Scale(by=CALL_NS / length_ns, events=[call])
 

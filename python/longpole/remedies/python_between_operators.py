@@ -1,7 +1,7 @@
 """Time in which the GPU is idle and the launching thread runs no recorded operator or call.
 
-A few long gaps a step are work of the program: a loop in Python, text for a log, a file. With
-Python stacks the function is known.
+A few long gaps in a step are work of the program, such as a loop in Python, text for a log, or a
+file. With Python stacks, the function is known.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# Shorter gaps, in ns and as a share of a window, are the interpreter between two operators. All
-# gaps of a place together have this share of the windows: setting gradients to None and entering
-# the model, which every training loop does, takes less.
+# Shorter gaps, in ns and as a share of a window, are only the interpreter between two operators.
+# The last value is the minimum share of the windows for all gaps of a place together. Setting
+# gradients to None and entering the model, which every training loop does, takes less.
 _LEAST_NS: Final = 50_000
 _LEAST_SHARE: Final = 0.01
 _LEAST_OF_ALL: Final = 0.05
@@ -35,7 +35,7 @@ _LEAST_OF_ALL: Final = 0.05
 _IDLE: Final = 0.5
 _MOST_PER_WINDOW: Final = 40
 
-# A function that has this share of the gaps is what they are.
+# A function that runs for this share of the gaps is reported as their cause.
 _MOST_OF_GAPS: Final = 0.6
 
 # A function that runs longer than this share of a step is the step itself.
@@ -76,7 +76,7 @@ def _found(facts: Facts, gaps: list[ThreadGap]) -> Found:
     time_ranges = [gap.time_range for gap in gaps]
     before = {gap.before for gap in gaps if gap.before is not None}
     waits = [wait.call.event for wait in facts.waits if before & {wait.call.event, wait.operator}]
-    # Where the code uses a value that was read, reading it goes, too.
+    # If the code uses a value that was read, the time of reading it is saved as well.
     reading = sorted(
         {
             wait.operator
@@ -114,7 +114,7 @@ def _found(facts: Facts, gaps: list[ThreadGap]) -> Found:
 
 
 def _function(facts: Facts, gaps: list[ThreadGap]) -> tuple[str, int] | None:
-    """Return the innermost function with most of the time of the gaps, where stacks are there.
+    """Return the innermost function with most of the time of the gaps, if stacks are recorded.
 
     A function of the program is preferred to one of a library.
     """
@@ -135,7 +135,7 @@ def _functions(facts: Facts, gaps: list[ThreadGap]) -> list[Named]:
 
 
 def _around(facts: Facts, gaps: list[ThreadGap]) -> list[Named]:
-    """List the functions that are already running when gaps begin, without those of the step."""
+    """List the functions that are running when gaps begin, except those of the step."""
     found: dict[str, Named] = {}
     for gap in gaps:
         frames = [] if gap.before is None else facts.around(gap.before)

@@ -36,7 +36,7 @@ _FORWARD: Final = (
     "aten::embedding",
 )
 
-# A user function may call one of them in its backward pass; a checkpoint calls several.
+# A user function can call one of these operators in its backward pass; a checkpoint calls several.
 _LEAST_IN_NODE: Final = 2
 
 # Shorter gaps, in ns, are those between two operators of any layer.
@@ -113,7 +113,7 @@ def _repeats(facts: Facts, again: dict[int, list[OnThread]]) -> set[tuple[str, s
 def _spans(
     facts: Facts, rows: list[tuple[OnThread, int | None]], repeated: set[tuple[str, str]]
 ) -> dict[tuple[int, int], tuple[int, int]]:
-    """Return from when to when each thread and window runs the forward pass that is repeated."""
+    """Return the start and end of the repeated forward pass on each thread in each window."""
     spans: dict[tuple[int, int], tuple[int, int]] = {}
     for row, node in rows:
         if node is None and _alike(facts, row) in repeated:
@@ -141,7 +141,7 @@ def _between_layers(facts: Facts, spans: dict[tuple[int, int], tuple[int, int]])
 
 
 def _forward(facts: Facts) -> list[OnThread]:
-    """List the operators, also those before the windows that launched kernels of these."""
+    """List the forward operators, including earlier ones that launched kernels of the windows."""
     rows = {row.event: row for row in facts.operators(*_FORWARD)}
     begin_ns = min((start_ns for start_ns, _ in facts.windows), default=0)
     for kernel in facts.kernels:

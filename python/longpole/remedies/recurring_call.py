@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# It takes this share of a window, and is in this share of them; shorter calls, in ns, are those of
-# every program.
+# Minimum share of the time of a window that the call takes, minimum share of the windows that
+# contain it, and its minimum duration; every program has shorter calls.
 _LEAST_SHARE: Final = 0.03
 _USUAL: Final = 0.6
 _LEAST_NS: Final = 50_000
 
-# A function that is open nearly all the time is the loop itself.
+# A function that runs for a larger share of a window is the loop itself.
 _MOST_SHARE: Final = 0.9
 
-# Names of what other remedies are about, and of what only surrounds the program.
+# Names that other remedies cover, and names of functions that only enclose the program.
 _OTHERS: Final = (
     "enumerate(DataLoader)",
     "Optimizer.",
@@ -37,7 +37,7 @@ _OTHERS: Final = (
 )
 _WIDEST: Final = 60
 
-# Launches, and the other calls that other remedies are about.
+# Roles of launches, and of the other calls that other remedies cover.
 _LAUNCHES: Final = ("launch", "graph_launch")
 _OTHER_CALLS: Final = (
     "copy",
@@ -50,7 +50,7 @@ _OTHER_CALLS: Final = (
     "load_module",
 )
 
-# The most names that are looked at, those with most time.
+# Maximum number of names examined, those with most time first.
 _MOST_NAMES: Final = 4
 
 
@@ -80,7 +80,7 @@ def _find(facts: Facts) -> Iterator[Found]:
     known.clear()
     said = False
     for total_ns, name, rows in sorted(best, key=lambda it: (-it[0], it[1]))[:_MOST_NAMES]:
-        # Of functions within each other the outermost that launches nothing has all of the time.
+        # Of nested functions, the outermost that launches nothing has the whole time.
         if known & {event for event, _, _ in facts.around(rows[0].event)}:
             continue
         known.update(row.event for row in rows)
@@ -111,7 +111,7 @@ def _is_loading(facts: Facts, event: int) -> bool:
 
 
 def _launches_or_loads(facts: Facts, time_ranges: list[TimeRange]) -> bool:
-    """Whether work is launched, also into a graph that is captured, or data is loaded there."""
+    """Whether the time includes launches, captured launches, or data loading."""
     launches = facts.once(_launches)
     inside = facts.names_in(time_ranges)
     return (
@@ -122,7 +122,7 @@ def _launches_or_loads(facts: Facts, time_ranges: list[TimeRange]) -> bool:
 
 
 def _launches(facts: Facts) -> frozenset[int]:
-    # Other remedies ask for one of these roles, too.
+    # Other remedies query these roles as well.
     return frozenset(call.event for role in _LAUNCHES for call in facts.calls(role))
 
 

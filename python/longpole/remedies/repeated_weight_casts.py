@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# Modules with one weight, as torch numbers them, and the operators that they call.
+# Modules with one weight, with the numbers that torch gives them, and the operators that they call.
 _MODULE: Final = re.compile(r"nn\.Module: (Linear|Conv[123]d)_\d+")
 _ANY_MODULE: Final = "nn.Module: "
 _OPERATORS: Final = {"aten::linear", "aten::conv1d", "aten::conv2d", "aten::conv3d"}
 
-# The operators of a cast, from the inside.
+# The operators of a cast, innermost first.
 _CAST: Final = ("aten::copy_", "aten::_to_copy", "aten::to")
 
 _FLOAT: Final = "float"
 _HALF: Final = {"c10::Half", "c10::BFloat16"}
 
-# After a backward pass a weight may have changed, and the cache of autocast has ended. One of its
-# nodes converts the gradient of a cast.
+# After a backward pass, a weight may have changed and the cache of autocast is cleared. One node of
+# the pass converts the gradient of a cast.
 _BACKWARD: Final = "autograd::engine::evaluate_function"
 _CAST_BACKWARD: Final = f"{_BACKWARD}: ToCopyBackward"
 
@@ -97,7 +97,7 @@ def _cast(facts: Facts, row: Activity) -> _Cast | None:
     around = facts.around(row.operator or 0)
     names = tuple(name for _, _, name in around)
     is_nested = names[: len(_CAST)] == _CAST and len(names) > len(_CAST)
-    # In a backward pass a forward pass runs again in a region of autocast of its own.
+    # In a backward pass, a forward pass that runs again is in its own autocast region.
     if not is_nested or any(name.startswith(_BACKWARD) for name in names):
         return None
     modules = [(event, name) for event, _, name in around if name.startswith(_ANY_MODULE)]
@@ -164,7 +164,7 @@ def _found(facts: Facts, casts: list[_Cast]) -> Found:
 
 
 def _backward(facts: Facts, casts: list[_Cast]) -> list[Scale]:
-    """Return what is saved if the gradients of one weight are converted once."""
+    """Return the time saved if the gradients of one weight are converted once."""
     shapes = {cast.shape for cast in casts}
     rows = [
         row

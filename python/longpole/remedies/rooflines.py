@@ -33,7 +33,7 @@ __all__ = [
 # Maximum number of shapes shown for an operator.
 _SHOWN: Final = 3
 
-# If faster kernels save less than this, kernels are not examined.
+# If faster kernels save less than this share, kernels are not examined.
 _LEAST_OF_KERNELS: Final = 0.01
 
 _PRODUCTS: Final = ("aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm")
@@ -154,7 +154,7 @@ def most_often(rows: Iterable[Sized]) -> Sized:
 
 
 def forms_of(rows: Iterable[Sized], how: How) -> list[Form]:
-    """Return what a script can time of operators with recorded shapes, those of one together."""
+    """Return the operators with recorded shapes that a script can time, grouped by shape."""
     alike: dict[tuple[str, str], list[Sized]] = defaultdict(list)
     for row in rows:
         if row.call is not None:

@@ -1,4 +1,4 @@
-"""Results that go to the host, are worked on there, and come back to the GPU."""
+"""Results that are copied to the host, processed there, and copied back to the GPU."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _FARTHEST: Final = 0.9
 # A copy of the next step, or of a batch, is not a copy of the result.
 _LOADERS: Final = ("enumerate(DataLoader)",)
 
-# During the round trip the GPU does nothing for this share of it.
+# Minimum share of the round trip in which the GPU is idle.
 _IDLE: Final = 0.6
 
-# What computes the same on the GPU: two kernels and their launches.
+# Time of the same computation on the GPU: two kernels and their launches.
 _KERNELS_NS: Final = 20_000
 _LAUNCHES_NS: Final = 20_000
 _LEAST_REST: Final = 0.25
@@ -69,7 +69,7 @@ def trips(facts: Facts) -> list[Trip]:
         if place == len(starts):
             break
         up_ns, up = starts[place]
-        is_known = up.event == last  # by an earlier wait for the same copy
+        is_known = up.event == last  # an earlier wait has returned for this copy
         first_after = bisect_right(borders, wait.call.end_ns)
         is_of_next = first_after < len(borders) and borders[first_after] <= up_ns
         if is_known or is_of_next or up_ns - wait.call.end_ns > _FARTHEST * facts.mean_ns:
@@ -86,7 +86,7 @@ def trips(facts: Facts) -> list[Trip]:
 
 
 def _end_ns(facts: Facts, up: Activity) -> int:
-    """Return when the copy back returns: it waits again where the memory is pageable."""
+    """Return when the copy back returns: it waits again if the memory is pageable."""
     place = facts.place(up.outermost if up.outermost is not None else up.call or 0)
     return place.end_ns
 

@@ -20,20 +20,22 @@ __all__ = ["REMEDY"]
 # Shorter kernels have too little work to fill the device.
 _LEAST_NS: Final = 50_000
 
-# For kernels of one shape with less of the time, a custom kernel is not worthwhile.
+# If the kernels of one shape take less than this share of the time, a custom kernel is not
+# worthwhile.
 _LEAST_SHARE: Final = 0.04
 
-# Kernels are slow below this fraction of the best of their kind, if that is good.
+# Kernels are slow if they reach less than this fraction of the best of their kind, provided that
+# this one is good.
 _SLOW: Final = 0.4
 _GOOD: Final = 0.5
 
-# Minimum part of the distance to the best that a better kernel recovers.
+# Minimum part of the difference from the best kernel that a better kernel gains.
 _CLOSED: Final = 0.5
 
-# If compute and memory limits are this close, neither is the roofline.
+# If the compute and the memory limit are closer than this ratio, neither alone is the roofline.
 _CLEARLY: Final = 2.0
 
-# Operators with random or permuted access reach less with any kernel.
+# Operators with random or permuted access, which reach less with any kernel.
 _ANY_ORDER: Final = frozenset({"aten::embedding", "aten::index_select", "aten::gather"})
 
 _PRECISIONS: Final = {"c10::Half": "fp16", "c10::BFloat16": "bf16"}

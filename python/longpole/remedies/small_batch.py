@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# A small kernel has blocks for less than this share of the multiprocessors, and is short: a long
-# one with few blocks is slow for another reason.
+# A small kernel has blocks for less than this share of the multiprocessors, and is short. A long
+# kernel with few blocks is slow for another reason.
 _FILLED: Final = 0.5
 _LONGEST_NS: Final = 30_000
 
@@ -35,7 +35,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         return
     if not _is_on_one_stream(facts):
         return
-    # The kernels of one window are like those of the others.
+    # All windows run similar kernels, so the kernels of one window are examined.
     usual = max(facts.shown, 0)
     kernels = [work for work in facts.kernels if work.window == usual]
     small = [work for work in kernels if _is_small(facts, work, n_processors)]

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# A run has at least this many collectives with one name, each shorter than this, or of fewer bytes:
-# a message of few bytes takes as long as a round trip, also on a slow network.
+# A run has at least this many collectives with the same name, each shorter than this or with fewer
+# bytes. A message of few bytes takes as long as a round trip, even on a slow network.
 _LEAST_IN_RUN: Final = 8
 _LONGEST_NS: Final = 100_000
 _MOST_BYTES: Final = 1 << 18
 
-# Bytes of an element, by what PyTorch calls its type.
+# Bytes of an element, by PyTorch's name of its type.
 _ELEMENT_BYTES: Final = {
     **dict.fromkeys(("Double", "Long", "ComplexFloat"), 8),
     **dict.fromkeys(("Float", "Int"), 4),
@@ -30,7 +30,7 @@ _ELEMENT_BYTES: Final = {
     **dict.fromkeys(("Byte", "Char", "Bool", "Float8_e4m3fn", "Float8_e5m2"), 1),
 }
 
-# Together they take as long as the longest, or at most three times that.
+# A joined collective takes as long as the longest of them, and at most this many times that.
 _CAREFUL: Final = 3
 
 

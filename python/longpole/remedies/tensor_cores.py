@@ -36,8 +36,8 @@ _OF_HALF: Final = 0.7
 
 _FLOPS_OF_NS: Final = 1e3
 
-# Products that reach less of the vector peak are also limited by something else: the excess
-# remains.
+# Products that reach less than this fraction of the vector peak are also limited by something else;
+# this additional time remains.
 _USUAL: Final = 0.7
 
 # Fraction of the memory bandwidth that kernels reach, and the shortest kernel time.
@@ -143,7 +143,7 @@ def _times(peaks: Peaks, product: _Product) -> tuple[float, float]:
 
 
 def _cast_ns(peaks: Peaks, row: Sized) -> float:
-    """Return the time to cast the smaller operand: with 16 bit, activations are cast already."""
+    """Return the time to cast the smaller operand, the weight: autocast activations have 16 bit."""
     sizes = [tensor.stored * _CAST_BYTES for tensor in row.tensors if len(tensor.shape) > 1]
     if peaks.bandwidth is None or not sizes:
         return 0.0

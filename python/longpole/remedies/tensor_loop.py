@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# Operators that have a form for many tensors. Those that return a new tensor have one too, but are
+# Operators that exist for many tensors at once. Those that return a new tensor also do, but are
 # usually steps of one computation.
 _FOREACH: Final = {
     "aten::add_": "_foreach_add_",
@@ -45,10 +45,11 @@ _LEAST_SHAPES: Final = 2
 # Number of tensors that a launch of `_foreach_` changes.
 _TENSORS_OF_LAUNCH: Final = 30
 
-# Kernels shorter than this take their time for beginning and ending.
+# Kernels shorter than this are limited by the fixed cost of starting and ending.
 _SHORT_NS: Final = 5_000
 
-# An operator for all tensors still checks each of them: share of the host time that remains.
+# Fraction of the host time that remains, because an operator for many tensors still checks each of
+# them.
 _REST_OF_HOST: Final = 0.1
 
 

@@ -28,7 +28,8 @@ _MOST_BETWEEN: Final = 3
 # Operators that join the tensors afterwards.
 _JOINING: Final = ("aten::stack", "aten::cat")
 
-# Computed on the GPU, all of them cost a few launches; carefully, one for each.
+# Assumed time of a launch. Computing all the values on the GPU costs a few launches; the lower
+# bound assumes one for each value.
 _LAUNCH_NS: Final = 10_000
 _FEW: Final = 3
 
@@ -50,7 +51,7 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 
 def _runs(facts: Facts, copies: list[Activity]) -> Iterator[list[Activity]]:
-    """List copies that follow each other with hardly any launch between them."""
+    """List copies with almost no launch between them."""
     run: list[Activity] = []
     for copy in sorted(copies, key=lambda copy: facts.place(copy.call or 0).start_ns):
         if run and not _continues(facts, run[-1], copy):

@@ -30,8 +30,8 @@ _UNALIGNED: Final = re.compile(r"align[12](?!\d)")
 _PRECISIONS: Final = {"c10::Half": "fp16", "c10::BFloat16": "bf16"}
 _MULTIPLE: Final = 8
 
-# Part of the peak that padded products reach: the least, and the most. One with tiles for less than
-# two waves of all multiprocessors may reach less.
+# Lower and upper bound of the part of the peak that padded products reach. A product with tiles for
+# less than two waves of all multiprocessors may reach less.
 _OF_PEAK: Final = (0.5, 0.75)
 _OF_PEAK_IF_SMALL: Final = (0.3, 0.75)
 _TILE: Final = 128 * 128
@@ -112,7 +112,7 @@ def _is_large(facts: Facts, row: Sized) -> bool:
     """Whether a product has enough tiles for all multiprocessors."""
     if facts.n_processors is None:
         return False
-    n_inner = max(row.tensors[-1].shape[-2], 1)  # of the right factor
+    n_inner = max(row.tensors[-1].shape[-2], 1)  # inner dimension of the right factor
     n_results = (row.work.flops if row.work else 0) / (2 * n_inner)
     return n_results >= _WAVES * facts.n_processors * _TILE
 

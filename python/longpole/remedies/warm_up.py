@@ -17,11 +17,11 @@ __all__ = ["MAKERS", "REMEDY", "captures"]
 
 _WIDEST: Final = 60
 
-# Loading in this share of several windows is recurring.
+# Loading in at least this share of several windows is recurring.
 _STEADY: Final = 0.6
 
-# Operators that only allocate a tensor. In a single recorded window, one that takes this share of
-# it before any GPU activity does so because something is used for the first time.
+# Operators that only allocate a tensor. If only one window was recorded, one of them that takes
+# this share of it before any GPU activity does so because something is used for the first time.
 MAKERS: Final = frozenset({"aten::empty", "aten::empty_strided", "aten::empty_like"})
 _LEAST_SHARE: Final = 0.2
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["REMEDY"]
 
-# What torch calls the annotation around `zero_grad` of an optimizer, and the operators in it that
-# fill one gradient, or many at once.
+# torch's names of the annotation around `zero_grad` of an optimizer, and of the operators in it
+# that fill one gradient, or many at once.
 _ZERO_GRAD: Final = "Optimizer.zero_grad#"
 _ONE: Final = "aten::zero_"
 _MANY: Final = "aten::_foreach_zero_"
@@ -31,7 +31,7 @@ _MANY: Final = "aten::_foreach_zero_"
 _ACCUMULATION: Final = "torch::autograd::AccumulateGrad"
 _ADDITION: Final = "aten::add_"
 
-# To drop a gradient takes the host this long, recorded with H100s: at least and at most.
+# Lower and upper bound of the host time to drop a gradient, measured with H100s.
 _DROP_NS: Final = (3_000, 5_000)
 
 
@@ -46,13 +46,13 @@ def _find(facts: Facts) -> Iterator[Found]:
         if fills:
             filling.append((rows, fills))
     for rows, fills in filling:
-        # Of several optimizers it is not known whose parameters a gradient belongs to.
+        # With several optimizers, it is unknown whose parameters a gradient belongs to.
         additions = _additions(facts, fills) if len(filling) == 1 else []
         yield _found(facts, rows, fills, additions)
 
 
 def _additions(facts: Facts, fills: list[Activity]) -> list[Change]:
-    """Return what is saved if the first gradient of each parameter is not added to zeros."""
+    """Return the time saved if the first gradient of each parameter is not added to zeros."""
     added = [row for row in facts.operators(_ADDITION) if _is_accumulation(facts, row)]
     if not added:
         return []

@@ -1,5 +1,5 @@
 """One answer for people and programs: blocks of plain rows, and one writer for each format.
 
-`blocks` says what an answer consists of, `document` what stands around it. `text`,
-`markdown`, `html`, `json` and `csv` write it. None of them needs polars.
+`blocks` defines the parts of an answer, `document` the envelope around it. `text`, `markdown`,
+`html`, `json` and `csv` write it. None of them needs polars.
 """

@@ -1,4 +1,4 @@
-"""What an answer to a person consists of; the writers give each block its form."""
+"""The parts of an answer for a person; the writers format each block."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 
 
 Cell = str | int | float | bool | None
-"""A plain value; None is unknown."""
+"""A plain value; None if unknown."""
 
 Type = Literal[
     "text",
@@ -57,9 +57,9 @@ _LEFT: Final = ("text", "name")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: its title, and what its cells are.
+    """A column of a table: its title, and the type of its cells.
 
-    A `name` may be shortened to the width of the page; no other cell is.
+    Cells of the type `name` can be shortened to the width of the page, other cells never.
     """
 
     title: str
@@ -75,14 +75,14 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """What the answer is about."""
+    """The subject of the answer."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One statement."""
+    """One sentence."""
 
     text: str
 
@@ -97,13 +97,13 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One part of a whole: its share, what the share is of, and what it stands for."""
+    """One part of a whole: its label, its share, and what the share refers to."""
 
     share: float
     amount: str
     label: str
     color: str = "bar"
-    """As the style sheet of a page names it."""
+    """Name of the colour in the style sheet of the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,21 +125,21 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What to know besides."""
+    """Further remarks as a list."""
 
     items: Sequence[str]
     are_numbered: bool = False
-    """Whether they are steps, the first first."""
+    """Whether they are steps in the order in which to do them."""
 
 
 Value = str | Callable[[Any], Cell]
-"""What a column shows of a row: a key or field of it, or a function of it."""
+"""How to get a cell from a row: a key or field of the row, or a function of it."""
 
 Block = Headline | Sentence | Table | Chart | Entry | Notes
 
 
 def tabulated(rows: Iterable[Any], columns: Mapping[Column, Value]) -> Table:
-    """Make a table of rows: each column has a key or field of a row, or a function of the row.
+    """Create a table: each column has a key or field of a row, or a function of the row.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def tabulated(rows: Iterable[Any], columns: Mapping[Column, Value]) -> Table:
 
 
 def without_empty_columns(table: Table) -> Table:
-    """Leave out the columns in which nothing is known.
+    """Leave out the columns in which all cells are unknown.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def written(
 ) -> list[list[tuple[str, str]]]:
     """Return the text of each cell, and that text with names shortened.
 
-    Names are shortened column by column, so that those that differ still do.
+    Names are shortened column by column, so that different names remain different.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def written(
 
 
 def shown(column: Column, value: Cell) -> str:
-    """Return a cell in words, with the unit that its column asks for.
+    """Format a cell with the unit of its column.
 
     Examples
     --------
@@ -227,7 +227,7 @@ _WORDS: Final[dict[str, Callable[[float], str]]] = {
 }
 
 
-# Colours of kinds of time, by the names that the style sheet of a page gives them.
+# Colour of each kind of time, by its name in the style sheet of the page.
 
 
 _COLORS: Final = {
@@ -259,7 +259,7 @@ LEGEND: Final = {
     "annotation": "annotations, idle",
     "wait": "waiting and latency",
 }
-"""What the colours stand for, in the order of the legend."""
+"""Meaning of each colour, in the order of the legend."""
 
 
 def color_of(kind: str) -> str:

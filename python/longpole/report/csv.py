@@ -1,4 +1,4 @@
-"""Answers as CSV: one table, for spreadsheets."""
+"""Writes answers as CSV: one table, for spreadsheets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SKIPPED: Final = frozenset("\t\r\n\0")
 
 
 def csv_chunks(document: Document, *, has_header: bool) -> Iterator[str]:
-    """Write the records of an answer; the first of several answers has the header."""
+    """Write the records of an answer; the first of several answers has the header line."""
     if document.csv_rows is not None:
         if has_header:
             yield _lines([document.columns])
@@ -57,9 +57,10 @@ def _cell(value: Cell) -> Cell:
 
 
 def harmless(text: str) -> str:
-    r"""Return a text that no spreadsheet takes for a formula, with invisible characters escaped.
+    r"""Return a text that spreadsheets do not read as a formula; invisible characters are escaped.
 
-    Full-width and small signs count, which spreadsheets take for those of ASCII in some languages.
+    Full-width and small signs count too, since spreadsheets read them as ASCII signs in some
+    languages.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""One answer about one input: the same in every format."""
+"""The answer for one input, independent of the output format."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 
 FORMATS: Final = ("text", "json", "jsonl", "csv", "md", "html")
 DATA_FORMATS: Final = ("json", "jsonl")
-"""The formats of which warnings are a part."""
+"""The formats that contain the warnings."""
 
 Record = dict[str, "Cell"]
 Status = Literal["ok", "partial", "abstained", "error"]
@@ -69,12 +69,12 @@ AbstentionCode = Literal[
     "unrecorded_waits",
     "unrelated",
 ]
-"""Why there is no answer; `docs/exit-codes.md` explains each."""
+"""Code of the reason why there is no answer; `docs/exit-codes.md` explains each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Abstention:
-    """Why a question is not answered, and of which window or input."""
+    """The reason why a question is not answered, and the window or input that it is about."""
 
     code: AbstentionCode
     where: str | None = None
@@ -82,7 +82,7 @@ class Abstention:
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """Something to know when using an answer."""
+    """A warning about an answer."""
 
     code: str
     count: int
@@ -92,7 +92,7 @@ class Warned:
 
 
 class Tool(Row):
-    """What wrote an answer."""
+    """The program that wrote an answer."""
 
     name: str
     version: str
@@ -105,22 +105,22 @@ class Envelope(Row):
     tool: Tool
     inputs: list[Mapping[str, Any]]
     scope: Mapping[str, Any] | None
-    """Which part of the input the answer is about."""
+    """The part of the input that the answer is about."""
     status: Status
     abstains_because: list[Abstention]
-    """Why the question is not answered; empty where it is."""
+    """Reasons why the question is not answered; empty if it is."""
     warnings: list[Warned]
     data: Mapping[str, Any] | None
-    """The answer, as its own schema says."""
+    """The answer, described by the schema of the command."""
     truncated: Mapping[str, Any] | None
-    """Which lists were shortened, and how long they are."""
+    """The lists that were shortened, and their full lengths."""
     error: Mapping[str, Any] | None
-    """Why there is no answer."""
+    """The error, if there is no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """The answer for one input, `{}` if there is none.
+    """The answer for one input, in all forms that the output formats need.
 
     `blocks` and `records` are only computed for the formats that need them.
     """
@@ -132,23 +132,23 @@ class Document:
     abstains_because: Sequence[Abstention] = ()
     warnings: Sequence[Warned] = ()
     forms_with_warnings: Sequence[str] = FORMATS
-    """In other formats, warnings go to stderr."""
+    """The formats that contain the warnings; with all others, warnings are printed to stderr."""
     data: Any = None
-    """The answer, as `longpole.data.plain` takes it."""
+    """The answer in a form that `longpole.data.plain` accepts."""
     truncated: Mapping[str, Any] | None = None
     error: Mapping[str, Any] | None = None
     blocks: Callable[[], Sequence[Block]] = field(default=tuple)
     """The answer for people."""
     sections: Callable[[], Sequence[Section]] | None = None
-    """The answer on a page; by default its blocks."""
+    """The answer as sections of a page; by default its blocks."""
     records: Callable[[], Iterable[Record]] = field(default=tuple)
     """The answer as one table, for spreadsheets."""
     columns: Sequence[str] = ()
-    """The columns of the records, where there may be no record."""
+    """The columns of the records, if there may be no records."""
     json_rows: Callable[[], Iterable[str]] | None = None
-    """The elements of `data["rows"]` as JSON, a line each, where these may be very many."""
+    """The elements of `data["rows"]` as JSON, one line each, if there may be very many."""
     csv_rows: Callable[[], Iterable[str]] | None = None
-    """The records as CSV, several lines at a time, where these may be very many."""
+    """The records as CSV, several lines at a time, if there may be very many."""
 
     def envelope(self) -> dict[str, Any]:
         """Return the answer as data, with keys in a fixed order."""
@@ -170,7 +170,7 @@ class Document:
         return found
 
 
-# Frames as blocks: a type for each column, by its name.
+# Converts frames to blocks: each column gets a type, by its name.
 
 
 _POINTS_IN_TIME: Final = ("start_ns", "end_ns", "time_ns")
@@ -182,7 +182,7 @@ _COUNTS: Final = frozenset(("bytes", "calls", "count"))
 
 
 def flat(frame: pl.DataFrame) -> pl.DataFrame:
-    """Write lists as texts, for cells that hold one value."""
+    """Convert lists to strings, for cells that hold one value."""
     import polars as pl
 
     lists = pl.col(name for name, dtype in frame.schema.items() if dtype == pl.List(pl.String))
@@ -209,7 +209,7 @@ def table_of(frame: pl.DataFrame, needed: str | None = None, *, most: int | None
 
 
 def _title(name: str, types: Mapping[str, Type]) -> str:
-    """Leave the unit of a duration away; a kernel's time is not its name."""
+    """Remove the unit from the title of a duration; `time` follows if a name has that title."""
     if types[name] != "duration":
         return name
     stem = name.removesuffix("_ns")

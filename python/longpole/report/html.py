@@ -1,4 +1,4 @@
-"""Answers as HTML: a part of a page, or what a notebook shows."""
+"""Writes answers as HTML: as part of a page, or for a notebook."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _CODE: Final = re.compile(r"`([^`]+)`")
 
 
 def html(blocks: Iterable[Block], links: EventLinks | None = None) -> str:
-    """Write blocks as elements, with every text from a trace escaped.
+    """Write blocks as HTML elements, with every text from a trace escaped.
 
-    With `links`, the events that they name link to their places on the page.
+    With `links`, events that the blocks mention are links to their rows on the page.
     """
     return "\n".join(_element(block, links) for block in blocks)
 
@@ -80,7 +80,7 @@ def _cells(
 
 
 def _cell(column: Column, text: str, short: str, value: Cell, links: EventLinks | None) -> str:
-    """Show a value; the tooltip of a shortened or reworded name has the whole name."""
+    """Write a cell; the tooltip of a shortened or reworded name has the full name."""
     if column.type == "share" and isinstance(value, int | float):
         part = min(max(value, 0.0), 1.0)
         return f'<td class="part" style="--share: {part:.3f}">{inert(text)}</td>'
@@ -94,7 +94,7 @@ def _cell(column: Column, text: str, short: str, value: Cell, links: EventLinks 
 
 
 def _side(column: Column) -> str:
-    """Mark what is aligned to the left; figures, which are most cells, need no mark."""
+    """Return the attribute for left alignment; numbers, which are most cells, need none."""
     if column.type == "name":
         return ' class="name"'
     return ' class="text"' if column.is_left else ""
@@ -110,7 +110,7 @@ def _bar(bar: Bar) -> str:
 
 
 def prose(text: str, links: EventLinks | None = None) -> str:
-    """Write a text with its code and the events that it names marked up.
+    """Write a text, with its code and the events that it mentions marked up.
 
     Examples
     --------
@@ -122,5 +122,5 @@ def prose(text: str, links: EventLinks | None = None) -> str:
 
 
 def inert(text: str) -> str:
-    """Show a text from a stranger as it is: no markup, nothing that turns its direction."""
+    """Escape a text from an untrusted source: no markup, and no change of text direction."""
     return escape_html(escape(text))

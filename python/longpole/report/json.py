@@ -1,4 +1,4 @@
-"""Answers as JSON: an envelope each, whose keys and order are stable."""
+"""Writes answers as JSON: one envelope each, with stable keys in a stable order."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _ROWS_AT_A_TIME: Final = 1_000
 
 
 def json_text(documents: Sequence[Document]) -> str:
-    """Write one answer as an object, several as an array of objects."""
+    """Write one answer as an object, several answers as an array of objects."""
     return "".join(json_chunks(documents))
 
 
 def json_chunks(documents: Sequence[Document]) -> Iterator[str]:
-    """Write as `json_text` does, a part at a time."""
+    """Write as `json_text` does, in chunks."""
     if len(documents) == 1:
         yield from _chunks(documents[0], indent=2)
         yield "\n"
@@ -35,25 +35,25 @@ def json_chunks(documents: Sequence[Document]) -> Iterator[str]:
 
 
 def json_lines(document: Document) -> Iterator[str]:
-    """Write an answer as one line, a part at a time."""
+    """Write an answer as one line, in chunks."""
     yield from _chunks(document)
     yield "\n"
 
 
 def _chunks(document: Document, indent: int | None = None) -> Iterator[str]:
-    """Write an answer with its rows, which are not made all at once, in their place."""
+    """Write an answer in chunks; its rows are created while they are written."""
     separators = None if indent else (",", ":")
 
     def written(value: object) -> str:
         text = json.dumps(value, indent=indent, separators=separators, allow_nan=False)
-        return text.replace("\x7f", "\\u007f")  # the only invisible one that is ASCII
+        return text.replace("\x7f", "\\u007f")  # the only invisible ASCII character
 
     envelope = document.envelope()
     if document.json_rows is None:
         yield written(envelope)
         return
     envelope["data"] = {**(envelope["data"] or {}), "rows": _PLACE}
-    # A quotation mark within a text is written with a backslash: this is found once.
+    # In a JSON string, quotation marks are escaped, so this text occurs only once.
     before, after = written(envelope).split(f'"rows":{" " * bool(indent)}"{_PLACE}"')
     yield f'{before}"rows": [' if indent else f'{before}"rows":['
     new_line = "\n      " if indent else ""

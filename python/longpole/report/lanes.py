@@ -17,24 +17,24 @@ __all__ = ["EventLinks", "Lane", "Lanes", "Segment", "events_of"]
 
 
 class Lane(TypedDict):
-    """Events that follow one another; names and kinds are places in those of the lanes."""
+    """Consecutive events; names and kinds are indices into those of `Lanes`."""
 
     label: str
     is_inner: bool
     """Whether it belongs to the lane above, which has the label."""
     starts: list[int]
-    """Each from the one before."""
+    """Start of each event, as the difference from the previous one."""
     lengths: list[int]
     names: list[int]
     kinds: list[int]
     events: list[int]
-    """Rows of `Trace.events`, each from the one before; empty where they are not known."""
+    """Rows of `Trace.events`, as differences from the previous one; empty if unknown."""
     launchers: list[int]
-    """Names of what launched them, as places plus 1, 0 if unknown; empty if none is known."""
+    """Names of what launched them, as indices plus 1, 0 if unknown; empty if none is known."""
 
 
 class Segment(NamedTuple):
-    """An event of a lane that the page offers to show, in words."""
+    """An event of a lane that the page can show on request, with its description."""
 
     row: int
     place: int
@@ -43,29 +43,29 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """Swim lanes on one axis of time."""
+    """Swim lanes on a common time axis."""
 
     label: str
-    """What they show, in a sentence."""
+    """Description of the picture, as a sentence."""
     length_ns: int
     names: Sequence[str]
     kinds: Sequence[str]
     colors: Sequence[str]
-    """The colour of each kind, as the style sheet names it."""
+    """Colour of each kind, by its name in the style sheet."""
     legend: Sequence[tuple[str, str]]
-    """Each colour once, with what it stands for."""
+    """Each colour once, with its meaning."""
     rows: Sequence[Lane]
     longest: Sequence[Segment] = ()
-    """The longest segment of each name on the critical path, in order of the time of the name."""
+    """Longest segment of each name on the critical path, in order of the total time of the name."""
     has_path: bool = False
-    """Whether the first lane is a critical path, which the page offers to walk along."""
+    """Whether the first lane is a critical path, whose segments the page can step through."""
     notes: Sequence[str] = ()
-    """What the picture leaves out."""
+    """Notes on what the picture leaves out."""
     is_flame: bool = False
-    """Whether a lane holds what is called in the lane above: a click zooms."""
+    """Whether each lane contains the callees of the lane above: a click zooms in."""
 
 
-# Links from the events that an answer names to where a page shows them.
+# Links the events that an answer mentions to their rows on a page.
 
 
 _EVENT: Final = re.compile(r"\b[Ee]vent (\d{1,12})\b")
@@ -73,22 +73,22 @@ _EVENT: Final = re.compile(r"\b[Ee]vent (\d{1,12})\b")
 
 @dataclass(frozen=True, slots=True)
 class EventLinks:
-    """The events of one trace that a page has a row of."""
+    """The events of one trace that have a row on the page."""
 
     prefix: str
-    """What the names of places on the page begin with, among several traces."""
+    """Prefix of link targets on the page, if it shows several traces."""
     events: Collection[int]
 
     def place(self, event: int) -> str:
-        """Return the name of the place on the page that shows an event."""
+        """Return the link target of an event on the page."""
         return f"{self.prefix}event-{event}"
 
     def link(self, event: int, words: str) -> str:
-        """Return words, which are HTML, as a link to an event if the page shows it."""
+        """Return HTML text as a link to an event, if the page shows it."""
         return f'<a href="#{self.place(event)}">{words}</a>' if event in self.events else words
 
     def linked(self, text: str) -> str:
-        """Link the events that an HTML text names.
+        """Link the events that an HTML text mentions.
 
         Examples
         --------
@@ -99,7 +99,7 @@ class EventLinks:
 
 
 def events_of(block: Block) -> Iterator[int]:
-    """Return the events that a block names, in the order in which it names them.
+    """Yield the events that a block mentions, in order.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Answers as Markdown, to paste into a pull request."""
+"""Writes answers as Markdown, for example to paste into a pull request."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ __all__ = ["markdown"]
 _WIDEST_NAME: Final = 80
 _ACTIVE: Final = "|`*_[]\\~"
 _ADDRESS: Final = re.compile(r"://|\bwww\.|@|\b(?:mailto|xmpp):", re.IGNORECASE)
-"""What is in words that Markdown makes links of, or GitHub mentions of people."""
+"""Words that Markdown turns into links, or GitHub into mentions of people."""
 _OPENER: Final = re.compile(r"(?=(?:#{1,6}|[+-])(?:\s|$)|>|[=-]+$)|\d{1,9}(?=[.)](?:\s|$))")
-"""Where a text begins that would be a heading, a list, a quotation or a rule."""
+"""Positions at which a text would begin a heading, a list, a quotation or a rule."""
 _BAR: Final = (Column("share", "share"), Column("amount"), Column("what"))
 
 
 def markdown(blocks: Iterable[Block]) -> str:
-    """Write blocks one below the other."""
+    """Write blocks as Markdown paragraphs, lists and tables."""
     return "\n".join("\n".join([*_lines(block), ""]) for block in blocks)
 
 
@@ -59,7 +59,7 @@ def _lines(block: Block) -> list[str]:
 
 
 def _line(text: str) -> str:
-    """Return a text as a line that is a paragraph, regardless of its first characters."""
+    """Escape a text so that it is a paragraph, regardless of its first characters."""
     inert = _inert(text)
     opener = _OPENER.match(inert)
     return f"{inert[: opener.end()]}\\{inert[opener.end() :]}" if opener else inert
@@ -76,7 +76,7 @@ def _table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> list[st
 
 
 def _inert(text: str) -> str:
-    r"""Return a text that stays in its cell, and in which no Markdown, HTML or address acts.
+    r"""Escape a text so that it stays in its cell and contains no Markdown, HTML or address.
 
     Examples
     --------
@@ -93,8 +93,8 @@ def _quoted(text: str) -> str:
 
 
 def _code(word: str) -> str:
-    """Write a word as code, in which no renderer finds addresses."""
+    """Write a word as code, in which renderers do not look for addresses."""
     fence = "`" * (1 + max(map(len, re.findall("`+", word)), default=0))
     space = " " if "`" in word else ""
-    inert = word.replace("|", "\\|")  # a cell ends at a bar, in code too
+    inert = word.replace("|", "\\|")  # even in code, a bar ends the cell
     return f"{fence}{space}{inert}{space}{fence}"

@@ -1,4 +1,4 @@
-"""What a page shows first, as plain values: tiles, stacked bars, columns and intervals of gains."""
+"""The first part of a page as plain values: tiles, stacked bars, columns and intervals of gains."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ class Tile:
     label: str
     value: str
     notes: Sequence[str] = ()
-    """What the figure rests on, a line each."""
+    """What the number is based on, one line each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """The figures that a page begins with; one that is not known has no tile."""
+    """The key figures at the top of a page; unknown figures have no tile."""
 
     tiles: Sequence[Tile]
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """One bar that is divided into the parts of a whole."""
+    """A bar that is divided into the parts of a whole."""
 
     label: str
     bars: Sequence[Bar]
     """The parts, from left to right; their shares sum to 1."""
     length: float = 1.0
-    """Length as a share of the longest bar that is drawn with it."""
+    """Length as a fraction of the longest bar in the same picture."""
     amount: str = ""
-    """What the whole is."""
+    """Length of the whole, as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +50,24 @@ class Columns:
     label: str
     columns: Sequence[Stack]
     chosen: str | None = None
-    """The label of the column that the page is about."""
+    """Label of the column for the window of the page."""
     notes: Sequence[str] = ()
-    """What the picture leaves out."""
+    """Notes on what the picture leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Something to change, with the least and the greatest share that it saves."""
+    """A remedy, with the smallest and the largest share of time that it saves."""
 
     text: str
     low: float
     high: float
     words: str
-    """What it saves, as the verdict words it."""
+    """The saving, as worded in the verdict."""
     event: int | None = None
-    """The event that shows it best."""
+    """The event that is the best example."""
     time_range: tuple[int, int] | None = None
-    """Where the timeline shows it, if it does not draw the event: start and length in ns."""
+    """Start and length in ns of a part of the timeline to show if it does not draw the event."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Tiles, stacked bars, columns and intervals of gains as HTML."""
+"""Writes tiles, stacked bars, columns and intervals of gains as HTML."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["overview_html"]
 
-# More columns have no room for the length of each below it.
+# With more columns, there is no space for the length of each below it.
 _MOST_WITH_AMOUNTS: Final = 8
 
-# A smaller part of every column is named in its tooltip only.
+# If a part is smaller in every column, only its tooltip has its name.
 _LEAST_NAMED: Final = 0.01
 
-# A narrower part of a bar has no room for its number.
+# In a narrower part of a bar, there is no space for its number.
 _NARROWEST: Final = 0.015
 _AXIS: Final = (
     "Share of the time that each change saves, from 0 to 100 %: solid is the least, hatched up to "
@@ -30,7 +30,7 @@ _AXIS: Final = (
 
 
 def overview_html(part: Tiles | Stack | Columns | Intervals, links: EventLinks | None) -> str:
-    """Write a part of the first screen."""
+    """Write a part of the overview."""
     match part:
         case Tiles():
             return _tiles(part)
@@ -56,7 +56,7 @@ def _tile(tile: Tile) -> str:
 
 
 def _stack(stack: Stack) -> str:
-    """Write a bar, then its parts by number, so that it can be read without its colours."""
+    """Write a bar, then its parts with numbers, so that it can be read without its colours."""
     parts = "".join(_part(number, bar) for number, bar in enumerate(stack.bars, 1))
     keys = "".join(map(_key, stack.bars))
     return (
@@ -86,7 +86,7 @@ def _key(bar: Bar) -> str:
 
 
 def _columns(columns: Columns) -> str:
-    """Write columns as a list, with the colours of their parts below."""
+    """Write columns as a list, followed by a legend of the colours of their parts."""
     has_amounts = len(columns.columns) <= _MOST_WITH_AMOUNTS
     items = "".join(
         _column(column, is_chosen=column.label == columns.chosen, has_amount=has_amounts)
@@ -119,7 +119,7 @@ def _column(column: Stack, *, is_chosen: bool, has_amount: bool) -> str:
 
 
 def _short(bar: Bar) -> str:
-    """Return what a part stands for without the remark in brackets."""
+    """Return the meaning of a part without the remark in brackets."""
     return bar.label.partition(" (")[0]
 
 
@@ -128,7 +128,7 @@ def _style(bar: Bar) -> str:
 
 
 def _intervals(intervals: Intervals, links: EventLinks | None) -> str:
-    """Write gains as a list, each with its bar, which links to the event that shows it best."""
+    """Write gains as a list, each with a bar that links to the event that is the best example."""
     rows = "".join(_interval(row, links) for row in intervals.rows)
     return f'<ol class="gains">{rows}</ol><p class="dim">{_AXIS}</p>'
 
@@ -154,7 +154,7 @@ def _interval(row: Interval, links: EventLinks | None) -> str:
 
 
 def _shown(time_range: tuple[int, int], words: str, links: EventLinks) -> str:
-    """Return words, which are HTML, as a link to a part of the timeline."""
+    """Return HTML text as a link to a part of the timeline."""
     start_ns, length_ns = time_range
     place = f'href="#{links.prefix}timeline" data-from="{start_ns}" data-length="{length_ns}"'
     return f"<a {place}>{words}</a>"

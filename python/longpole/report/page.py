@@ -1,8 +1,8 @@
-"""A report as one page that opens offline: sections of blocks and swim lanes.
+"""Writes a report as one page that opens offline: sections of blocks and swim lanes.
 
-Everything is inlined, and the page may load nothing: its content security policy names the one
-script it holds by its digest. Texts from traces stand in escaped HTML or in JSON whose `<` is
-escaped, so that no name can become markup or script.
+Everything is inlined, and the page may load nothing: its content security policy identifies the one
+script by its digest. Texts from traces are in escaped HTML or in JSON whose `<` is escaped, so that
+no name can become markup or script.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _HINT_OF_FLAME: Final = f"Click a frame to zoom to it. {_HINT}"
 
 
 def page_text(page: Page) -> str:
-    """Write a report.
+    """Return a report as HTML.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def page_text(page: Page) -> str:
 
 
 def _policy(script: str) -> str:
-    """Allow this script and the style of the page, and nothing from anywhere."""
+    """Return a policy that allows this script and the style of the page, and no other source."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
@@ -116,7 +116,7 @@ def _policy(script: str) -> str:
 
 
 def _links(page: Page) -> list[str]:
-    """Link to what is outside the page."""
+    """Write links to pages outside the report."""
     attributes = 'rel="noreferrer noopener" target="_blank"'
     return [
         f'<p><a href="{escape_html(address)}" {attributes}>{inert(words)}</a></p>'
@@ -131,7 +131,7 @@ def _nav(sections: Sequence[Section]) -> str:
 
 
 def _section(section: Section, level: int, links: EventLinks | None = None) -> str:
-    """Write a section and those within it: folded, below a title, or without one."""
+    """Write a section and its subsections: collapsed, below a title, or without a title."""
     within = level if section.is_folded else level + 1
     links = section.links or links
     body = "\n".join(_part(part, within, links) for part in section.parts)
@@ -158,7 +158,7 @@ def _part(part: Part, level: int, links: EventLinks | None) -> str:
 
 
 def _lanes(lanes: Lanes) -> str:
-    """Write what the script draws on a canvas, with the buttons that move it."""
+    """Write the data that the script draws on a canvas, with the buttons to zoom and move it."""
     colors = (
         f'<span><i style="background: var(--{color})"></i>{inert(words)}</span>'
         for color, words in lanes.legend
@@ -190,7 +190,7 @@ def _longest(lanes: Lanes) -> str:
 
 
 def _json(value: object) -> str:
-    """Write data for the script so that no text in it can end the element."""
+    """Write data for the script so that no string in it can end the element."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c")
 

@@ -1,4 +1,4 @@
-"""What a page consists of: sections of blocks, swim lanes and further sections."""
+"""The structure of a page: sections of blocks, swim lanes and further sections."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ class Section:
     """One question and its answer."""
 
     key: str
-    """Names the section in links; letters, digits and dashes."""
+    """Link target of the section; letters, digits and dashes."""
     title: str
-    """Empty where the parts bring their own."""
+    """Empty if the parts have their own titles."""
     parts: Sequence[Part]
     is_folded: bool = False
-    """Whether it is shown by its title until it is opened."""
+    """Whether only its title is shown until the reader expands it."""
     note: str = ""
-    """Follows the title of a folded section."""
+    """Text after the title of a collapsed section."""
     is_open: bool = False
-    """Whether a folded section is open at first."""
+    """Whether a collapsible section is expanded at first."""
     links: EventLinks | None = None
-    """The events that it links to, and those within it that have no links of their own."""
+    """The events to link to, in this section and in subsections without links of their own."""
 
 
 Part = Union["Block", Lanes, Tiles, Stack, Columns, Intervals, Section]
-"""What a section consists of."""
+"""A part of a section."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A whole report; the navigation links to its sections, not to those within them."""
+    """A whole report; the navigation links to its sections, not to subsections."""
 
     title: str
     facts: Sequence[str]
     sections: Sequence[Section]
     links: Sequence[tuple[str, str]] = ()
-    """Words and addresses, below the facts."""
+    """Texts and addresses of links, below the facts."""
 
 
 def events_in(parts: Iterable[Part]) -> Iterator[int]:
-    """Return the events that some parts name, in the order in which they name them."""
+    """Yield the events that the given parts mention, in order."""
     for part in parts:
         match part:
             case Section():

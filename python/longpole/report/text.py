@@ -1,4 +1,4 @@
-"""Answers as text, for a terminal of any width."""
+"""Writes answers as text, for a terminal of any width."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WIDTH_OF_PIPES: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """What stdout can show."""
+    """The width, colours and encoding of stdout."""
 
     width: int = _WIDTH_OF_PIPES
     has_color: bool = False
@@ -34,18 +34,18 @@ class Terminal:
 
     @classmethod
     def of(cls, stream: TextIO, color: str = "auto") -> Self:
-        """Look at a stream and the environment; `color` is `auto`, `always` or `never`."""
+        """Detect the terminal of a stream; `color` is `auto`, `always` or `never`."""
         is_terminal = stream.isatty()
         width = shutil.get_terminal_size((_WIDTH_OF_PIPES, 24)).columns
         encoding = stream.encoding or "ascii"
         return cls(width, _wants_color(color, is_terminal=is_terminal), encoding)
 
     def styled(self, text: str, style: Style) -> str:
-        """Apply a style to a text if there are colours."""
+        """Apply a style to a text, if colours are enabled."""
         return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self.has_color else text
 
     def encodable(self, text: str) -> str:
-        """Replace what the encoding of stdout cannot write."""
+        """Replace characters that the encoding of stdout does not have."""
         try:
             text.encode(self.encoding)
         except UnicodeEncodeError:
@@ -70,7 +70,7 @@ _SHORTEST_NAME: Final = 24
 _WIDEST_PARAGRAPH: Final = 120
 _LONGEST_BAR: Final = 16
 
-# What a table that is too wide is read without, least telling first; then from the right.
+# Columns that a table omits if it is too wide, least informative first; then from the right.
 _LEFT_OUT_FIRST: Final = (
     "stack",
     "shapes",
@@ -111,7 +111,7 @@ _LEFT_OUT_FIRST: Final = (
 
 
 def text(blocks: Sequence[Block], terminal: Terminal | None = None) -> str:
-    """Write blocks one below the other, indented below a headline.
+    """Write blocks as text, indented below a headline.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def _has_headline(blocks: Sequence[Block]) -> bool:
 
 
 def _are_close(before: Block | None, block: Block) -> bool:
-    """Whether two blocks have no blank line between them: those of a paragraph or a headline."""
+    """Whether there is no blank line between two blocks: in a paragraph or below a headline."""
     if isinstance(block, Notes):
         return isinstance(before, Headline)
     return isinstance(before, Sentence) and isinstance(block, Sentence)
@@ -170,7 +170,7 @@ class _Page:
                 return [line for item in lines for line in self.paragraph(item)]
 
     def paragraph(self, text: str, more: str = "") -> list[str]:
-        """Break a text into lines of the width."""
+        """Wrap a text into lines of the width."""
         indent = self.indent + more
         return textwrap.wrap(
             escape(text),
@@ -186,7 +186,7 @@ class _Page:
         return [*lines, *(line for each in entry.sentences for line in self.paragraph(each, "  "))]
 
     def chart(self, bars: Sequence[Bar]) -> list[str]:
-        """Draw bars that are as long as the greatest share allows."""
+        """Draw bars, scaled so that the largest share fits."""
         greatest = max((bar.share for bar in bars), default=0) or 1
         cells = [
             [share(bar.share), bar.amount, "█" * round(_LONGEST_BAR * bar.share / greatest)]
@@ -199,7 +199,7 @@ class _Page:
         ]
 
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> list[str]:
-        """Align cells under their titles, which are dim; name the columns that do not fit."""
+        """Align cells under their titles, which are dim; list the columns that do not fit."""
         cells = zip(*rows, strict=True) if rows else ([] for _ in columns)
         everything = [
             (column, [shown(column, value) for value in values])
@@ -220,9 +220,9 @@ class _Page:
         return [self.terminal.styled(lines[0], "dim"), *lines[1:], *nothing, *more]
 
     def _left_out(self, everything: Sequence[tuple[Column, Sequence[str]]]) -> set[int]:
-        """Return the places of the columns that are left out so that the others fit.
+        """Return the indices of the columns to leave out so that the others fit.
 
-        The first column, texts and those that must be shown stay.
+        The first column, strings and columns that must be shown are kept.
         """
         widths = [_least_width(column, texts) + len(_GUTTER) for column, texts in everything]
         excess = len(self.indent) + sum(widths) - len(_GUTTER) - self.terminal.width
@@ -246,7 +246,7 @@ class _Page:
         return left_out
 
     def _room(self, columns: Sequence[Column], texts: Sequence[Sequence[str]]) -> int:
-        """Return the length of names that the other columns leave room for."""
+        """Return the space for names that the other columns leave."""
         fixed = [
             _least_width(column, cells) + len(_GUTTER)
             for column, cells in zip(columns, texts, strict=True)
@@ -267,7 +267,7 @@ class _Page:
 def _fitted(
     columns: Sequence[Column], texts: Sequence[Sequence[str]], room: int
 ) -> Iterator[Sequence[str]]:
-    """Shorten names to some length, and escape all."""
+    """Shorten names to a given length, and escape all texts."""
     for column, cells in zip(columns, texts, strict=True):
         yield short_names(cells, room) if column.type == "name" else list(map(escape, cells))
 
@@ -281,7 +281,7 @@ def _least_width(column: Column, texts: Sequence[str]) -> int:
 
 
 def _telling(column: Column, texts: Sequence[str]) -> int:
-    """Return how much a column tells: least if nothing in it is known."""
+    """Return how informative a column is: least if all its cells are unknown."""
     if all(text == "-" for text in texts):
         return -1
     title = column.title.removesuffix(" time")

@@ -47,7 +47,7 @@ def matching(rows: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:
 
 
 def sorted_by(rows: pl.DataFrame, column: str | None, titles: Sequence[str] = ()) -> pl.DataFrame:
-    """Sort rows by a column: numbers in descending order, all else ascending, nulls last.
+    """Sort rows by a column: numbers in descending order, other types ascending, nulls last.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def sorted_by(rows: pl.DataFrame, column: str | None, titles: Sequence[str] = ()
     if dtype.is_nested():
         message = f"the column {column!r} has lists, which have no order"
         raise ValueError(message)
-    # Not `pl.col(column)`, which treats names from a trace such as "^.*$" as patterns.
+    # `pl.col(column)` would treat names from a trace such as "^.*$" as patterns.
     values = rows.get_column(column)
     key = values if dtype.is_numeric() else values.cast(pl.String)
     order = key.to_frame("key").with_row_index("row")
@@ -90,7 +90,7 @@ def sorted_by(rows: pl.DataFrame, column: str | None, titles: Sequence[str] = ()
 
 
 def _column_named(asked: str, columns: Sequence[str], titles: Sequence[str]) -> str:
-    """Return the column with a name or title; `duration` and `host self` are printed titles."""
+    """Return the column with this name or printed title, such as `duration` or `host self`."""
     if asked in columns:
         return asked
     words = _words(asked)
@@ -121,7 +121,7 @@ def _of_text(rows: pl.DataFrame, where: str) -> pl.Series:
 
 
 def _of_expression(rows: pl.DataFrame, where: pl.Expr) -> pl.Series:
-    """Evaluate a polars expression, with categoricals as strings, which support more operations."""
+    """Evaluate a polars expression; categoricals are strings, which support more operations."""
     import polars as pl
     from polars.exceptions import ColumnNotFoundError, PolarsError
 

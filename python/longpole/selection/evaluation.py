@@ -1,9 +1,9 @@
-"""The value of a condition for each row of a frame.
+"""Evaluates a condition for each row of a frame.
 
 Each operation takes columns and returns a column, computed at once: a literal is a column of one
-row, which polars broadcasts. A null operand makes a null result, except for IS NULL, `coalesce`,
-and AND and OR where the other operand decides. Integers are exact up to 128 bits and become floats
-beyond that. What is not a number, such as x / 0, is null.
+row, which polars broadcasts. A null operand gives a null result, except in IS NULL, in `coalesce`,
+and in AND and OR if the other operand decides. Integers are exact up to 128 bits and become floats
+beyond that. Undefined results, such as x / 0, are null.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Evaluation:
         self._columns: dict[str, pl.Series] = {}
 
     def value(self, node: Node) -> pl.Series:
-        """Compute an operation, its operands first."""
+        """Evaluate an operation, after its operands."""
         return _OPERATIONS[node.operation](self, node)
 
     def literal(self, node: Node) -> pl.Series:
@@ -166,7 +166,7 @@ class _Evaluation:
             self._fit(node, parts[0], each)
         found = parts[0][1]
         for _, other in parts[1:]:
-            found, other = _alike(found, other)  # noqa: PLW2901 - cast to what both fit into
+            found, other = _alike(found, other)  # noqa: PLW2901 - cast to the common dtype
             found = pl.select(pl.coalesce(found.alias("found"), other.alias("other"))).to_series()
         return found
 
@@ -190,7 +190,7 @@ class _Evaluation:
         return _COMPARISONS[symbol](*_alike(left[1], right[1]))
 
     def _fit(self, node: Node, *sides: tuple[Node, pl.Series]) -> Kind:
-        """Return the common type of two operands; raise for lists and differing types."""
+        """Return the common type of two operands; raise if they are lists or their types differ."""
         kinds = [_kind(value) for _, value in sides]
         texts = [
             f"{_described(side)} is a {kind}" for (side, _), kind in zip(sides, kinds, strict=True)
@@ -260,7 +260,7 @@ def _kind(values: pl.Series) -> Kind:
 
 
 def _plain(values: pl.Series) -> pl.Series:
-    """Return a column as booleans, strings, 64-bit integers or floats, if it is one of these."""
+    """Return a column as booleans, strings, integers or floats; other types are unchanged."""
     dtype = values.dtype
     if dtype in (pl.Categorical, pl.Enum):
         return values.cast(pl.String)
@@ -297,7 +297,7 @@ def _kind_of_literal(value: object) -> Kind:
 
 
 def _alike(left: pl.Series, right: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Convert two columns of one kind to one dtype; integers stay exact unless one is float."""
+    """Convert two columns of one kind to one dtype; integers stay exact unless one is a float."""
     dtypes = {left.dtype, right.dtype} - {pl.Null}
     widest = [each for each in (pl.Float64, pl.Int128) if each in dtypes]
     common: Any = [*widest, *dtypes, pl.Boolean][0]

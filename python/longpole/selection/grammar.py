@@ -52,7 +52,7 @@ _TOKEN: Final = re.compile(
 
 
 class ConditionError(ValueError):
-    """A condition is invalid at a character, counted from 1."""
+    """A condition is invalid at a position, counted in characters from 1."""
 
     def __init__(self, position: int, why: str) -> None:
         super().__init__(why)
@@ -206,7 +206,7 @@ class _Parser:
         return self._tokens[self._place]
 
     def _accept(self, kind: str, *values: str) -> Token | None:
-        """Consume the next token if it is one of these."""
+        """Consume the next token if it is of this kind, with one of the values if any are given."""
         token = self._next
         if token.kind != kind or (values and token.value not in values):
             return None
@@ -223,7 +223,7 @@ class _Parser:
         raise ConditionError(self._next.position, f"expected {expected}, found {self._next}")
 
     def _node(self, operation: str, at: Token, *operands: Node, value: Any = None) -> Node:
-        """Create an operation; raise if the condition has too many or nests them too deeply."""
+        """Create an operation; raise if there are too many, or the nesting is too deep."""
         self._n_operations += _PATTERN_COST if operation in _PATTERNS else 1
         if self._n_operations > _MOST_OPERATIONS:
             why = f"it has more than {_MOST_OPERATIONS} operations; shorten it, e.g. with IN (...)"
@@ -235,7 +235,7 @@ class _Parser:
         return Node(operation, at.position, operands, value, depth)
 
     def _joined(self, word: str, part: Callable[[], Node]) -> Node:
-        """Parse parts joined by AND or OR into one operation."""
+        """Parse operands joined by AND or OR into one operation."""
         parts = [part()]
         first = self._next
         while self._accept("keyword", word):
@@ -278,7 +278,7 @@ class _Parser:
         return found if is_not is None else self._node("NOT", is_not, found)
 
     def _literals(self) -> tuple[Node, ...]:
-        """Parse the list of IN."""
+        """Parse the list of values of IN."""
         self._expect("symbol", "(")
         found = [self._literal()]
         while self._accept("symbol", ","):

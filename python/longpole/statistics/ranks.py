@@ -1,9 +1,9 @@
 """Exact rank intervals: for a median, and for the shift between two sets of runs.
 
-Both are based on counting alone. If nothing changed, a difference is above zero as often as below,
-and every order of two sets of runs is equally likely, for any distribution of the noise. So
-the intervals hold for any number of runs and are robust against outliers, without assuming a normal
-distribution or resampling.
+Both are based on counting alone. If nothing changed, a difference is positive as often as negative,
+and every order of two sets of runs is equally likely, for any distribution of the noise. The
+intervals are therefore valid for any number of runs and robust against outliers, without assuming a
+normal distribution or resampling.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ __all__ = [
     "sign_p_value",
 ]
 
-# Up to here the distribution of the rank sum is counted; above, the normal one is as good.
+# Up to this number, the exact rank-sum distribution is computed; above it, the normal approximation
+# is equally good.
 _COUNTED_UP_TO: Final = 50
 
-# Up to here all differences between two sets are computed.
+# Up to this number, all differences between two sets are computed.
 _DIFFERENCES_UP_TO: Final = 250_000
 
 
@@ -47,7 +48,7 @@ def median_limits(numbers: ArrayLike, level: float) -> tuple[float, Interval | N
     """Return the median, and its confidence interval at `level`.
 
     The limits are two of the sorted numbers (an inverted sign test). None if even the smallest and
-    the largest are not certain enough.
+    the largest number do not reach the level.
 
     Examples
     --------
@@ -66,7 +67,7 @@ def shift_limits(base: ArrayLike, new: ArrayLike, level: float) -> tuple[float, 
     """Return the shift of the new numbers (Hodges and Lehmann), and its limits.
 
     Both are order statistics of all differences new - base (rank-sum limits). None if even the
-    smallest and the largest difference are not certain enough.
+    smallest and the largest difference do not reach the level.
 
     Examples
     --------
@@ -178,7 +179,7 @@ def _rank_sum_tail(n: int, m: int) -> NDArray[np.float64]:
 def _differences_at(
     old: NDArray[np.float64], now: NDArray[np.float64], places: list[int]
 ) -> list[float]:
-    """Return the differences now - old at these positions of their sorted order."""
+    """Return the differences now - old at the given positions of their sorted order."""
     if old.size * now.size <= _DIFFERENCES_UP_TO:
         differences = np.subtract.outer(now, old).ravel()
         differences.partition(sorted(set(places)))

@@ -1,9 +1,9 @@
 """Statistics of the samples of one run.
 
-Timings are skewed, contain outliers and drift. So everything here is based on ranks and medians:
-one sample in ten may be an outlier without changing a result. Nothing is dropped; what looks odd is
-counted and reported in words. Samples of one run say nothing about other runs, so there is no
-interval here: `ranks` computes those from the numbers of several runs.
+Timings are skewed, contain outliers and drift, so all statistics here are based on ranks and
+medians: one sample in ten can be an outlier without changing a result. No sample is dropped;
+unusual samples are counted and reported as warnings. The samples of one run do not describe other
+runs, so there is no interval here: `ranks` computes intervals from the numbers of several runs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
     "warnings_about",
 ]
 
-# Above this number per side the normal approximation of the rank sum is as good.
+# Above this number of samples per side, the normal approximation of the rank sum is as good.
 _EXACT_UP_TO: Final = 30
 
 # Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (1993), recommend 3.5 for the modified
@@ -42,14 +42,14 @@ _OUTLIER_SCORE: Final = 3.5
 MEDIAN_DEVIATION_TO_SIGMA: Final = 1.4826
 _MEAN_DEVIATION_TO_SIGMA: Final = 1.2533
 
-# With fewer samples per third the required certainty cannot be reached.
+# With fewer samples in each third, the thirds cannot differ at the required level.
 _FEWEST_FOR_DRIFT: Final = 15
 _DRIFT_P_VALUE: Final = 0.01
 
 # A smaller drift does not affect a verdict.
 _WORTH_SAYING: Final = 0.01
 
-# One sample in ten is usual on a shared machine.
+# One outlier in ten samples is usual on a shared machine.
 _MANY_OUTLIERS: Final = 0.2
 
 
@@ -152,7 +152,7 @@ def outliers(samples: ArrayLike) -> NDArray[np.bool_]:
 
 
 def mann_whitney(base: ArrayLike, new: ArrayLike) -> MannWhitney:
-    """Test whether one side tends to larger samples than the other.
+    """Test whether the samples of one side tend to be larger than those of the other.
 
     Exact with up to 30 samples per side, with or without ties; above that the normal approximation
     with corrections for ties and continuity. Two-sided.
@@ -193,7 +193,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def warnings_about(samples: ArrayLike) -> tuple[str, ...]:
-    """Return the warnings about samples as sentences; empty without any.
+    """Return the warnings about samples as sentences.
 
     Examples
     --------

@@ -36,7 +36,7 @@ _STILL_LATE: Final = 0.2
 def bus_factor(operation: pl.Expr, n_ranks: pl.Expr) -> pl.Expr:
     """Return the factor from algorithm to bus bandwidth, as in doc/PERFORMANCE.md of nccl-tests.
 
-    Bus bandwidth is comparable across numbers of ranks. Null where the operation or the number of
+    Bus bandwidth is comparable across numbers of ranks. Null if the operation or the number of
     ranks is not known.
     """
     import polars as pl
@@ -73,7 +73,7 @@ def with_bandwidth(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def recorded_waits(read: Sequence[ReadRank], numbers: Sequence[int]) -> pl.DataFrame:
-    """Return the recorded waits and transfers of the collectives, one row for each.
+    """Return the recorded waits and transfers of the collectives, one row each.
 
     Columns: `rank`, `event`, `recorded_wait_ns`, `moving_ns`, `awaited` (the peer of the longest
     wait, by its index in the group), `awaited_ns`.
@@ -127,7 +127,7 @@ def with_recorded_cause(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_skew(frame: pl.DataFrame, then_late_ns: Sequence[int], *, bound_ns: int) -> pl.DataFrame:
-    """Set their cause. `then_late_ns`: lateness of last ranks if all began recording together."""
+    """Set the cause to start skew. `then_late_ns`: lateness if all ranks had begun together."""
     import polars as pl
 
     late = pl.Series("then_late_ns", then_late_ns, dtype=pl.Int64)

@@ -30,7 +30,7 @@ _STATES: Final = ("completed", "started", "scheduled")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Where a rank made a call, or the last call it made."""
+    """A rank, and the place in the program of its call or of its last call."""
 
     rank: int
     place: str
@@ -56,11 +56,11 @@ class OpenCall:
     absent: tuple[int, ...]
     """Ranks of the group without a dump."""
     places: tuple[Place, ...]
-    """Where ranks made the call, or the last call of those that did not."""
+    """Places of the calls in the program; for ranks without the call, of their last one."""
     waits_for: tuple[int, ...]
     """The ranks that the others wait for."""
     is_root: bool
-    """Whether none of these ranks waits in another open call."""
+    """Whether none of the ranks in `waits_for` waits in another open call."""
 
 
 def dump_paths(sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
@@ -193,7 +193,7 @@ class DumpSet:
 
     @cached_property
     def findings(self) -> tuple[RankFinding, ...]:
-        """What the ranks disagree about, and what the dumps lack."""
+        """Disagreements between the ranks, and what is missing in the dumps."""
         found = list(self._file_findings)
         found += [
             disagreement(row, self.rank_numbers, may_lie_outside=False)

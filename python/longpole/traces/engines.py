@@ -1,4 +1,4 @@
-"""Where ranks are read: in threads, processes, or workers of a Ray cluster.
+"""Runs a function for each rank: in threads, in processes, or in workers of a Ray cluster.
 
 Every engine calls one function for each item and returns the results in the order of the items. If
 a worker dies, its items are retried. An item whose worker dies each time is `Lost`, and so is one
@@ -24,7 +24,7 @@ Engine = Literal["threads", "processes", "ray"]
 ENGINES: Final = ("threads", "processes", "ray")
 
 TIMEOUT_S: Final = 600.0
-"""Time after which a Ray cluster that has finished nothing is given up."""
+"""Time without a finished rank after which a Ray cluster is given up."""
 
 _RETRIES: Final = 2
 _Item = TypeVar("_Item")
@@ -108,7 +108,7 @@ def _in_processes(
             found[at] = result
             done.one()
         left = [at for at in left if at not in found]
-        # The pool starts items in order and at most one ahead of the running ones.
+        # The pool starts items in order, and at most one more than the number of workers.
         for at in left[: workers + 1]:
             alone = dict(_one_pool(work, items, [at], 1))
             found[at] = alone.get(
@@ -143,8 +143,8 @@ def _with_ray(
 ) -> list[Any]:
     """Run items on a Ray cluster. Ray itself restarts those of a worker that died.
 
-    Ray retries forever where it kills workers for lack of memory, and waits forever for workers
-    that never start. Hence the time limit.
+    The time limit is needed because Ray retries forever if it kills workers for lack of memory, and
+    waits forever for workers that never start.
     """
     ray = started_ray(RanksError, workers)
     task = ray.remote(max_retries=_RETRIES)(_done)

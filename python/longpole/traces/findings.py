@@ -1,4 +1,4 @@
-"""What the files of a run lack or disagree about, and phrases for ranks."""
+"""Disagreements between the files of a run and missing data, and phrases for ranks."""
 
 from __future__ import annotations
 

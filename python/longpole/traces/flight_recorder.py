@@ -57,7 +57,7 @@ class Entry:
     data_type: str | None
     created_ns: int | None
     place: str | None
-    """Where the program made the call, if the dump has stacks."""
+    """Place of the call in the program, if the dump has stacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Dump:
     _places: dict[str, int] = field(default_factory=dict)
 
     def reduced(self, rank: int | None, firsts: Mapping[tuple[str, bool], int]) -> ReducedRank:
-        """Return the calls as those of a trace, from the first number that all ranks still hold."""
+        """Return the calls in the form of a trace, from the first number that all ranks have."""
         numbers = {group.name: place for place, group in enumerate(self.groups)}
         groups = [
             (group.name, group.description, None, list(group.ranks) if group.ranks else None)
@@ -94,7 +94,7 @@ class Dump:
         return rank_of_calls(rank, world_size=None, groups=groups, calls=calls)
 
     def shown(self, firsts: Mapping[tuple[str, bool], int]) -> list[Entry]:
-        """Leave out calls whose counterparts another rank may have overwritten."""
+        """Return the calls except those whose counterparts another rank may have overwritten."""
         return [
             it
             for it in self.entries

@@ -1,8 +1,9 @@
-"""Which ranks the others wait for, why, and the gain of fixing the cause.
+"""Finds the ranks that the others wait for, why, and the gain of fixing the cause.
 
-Neither durations nor arrival times show which rank is late: that follows from its own work. So the
-time of each rank, by class and step, is compared with the median rank, and each outlier is set to
-the median in the joint graph. The resulting gain of the run ranks the causes.
+Neither durations nor arrival times show which rank is late: that follows from its own work.
+Therefore the time of each rank, by class and step, is compared with the median rank, and each
+outlier is set to the median in the joint graph. The causes are ranked by the resulting gain of the
+run.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class RankRemedy:
     changed_ns: int
     """Duration of the run if this time were as on the median rank, step by step."""
     compared_with: str = _MEDIAN
-    """Whose time `median_ns` is, in words."""
+    """Phrase that names the rank whose time `median_ns` is."""
 
     @computed
     def gain_ns(self) -> int:
@@ -84,7 +85,7 @@ class RankRemedy:
 
     @property
     def sentence(self) -> str:
-        """Return the rank that others wait for, why, and the gain of a fix, as a sentence."""
+        """Return a sentence that names the late rank, the cause, and the gain of a fix."""
         whom = "the others wait" if self.compared_with == _MEDIAN else "the other rank wait"
         return (
             f"Rank {self.rank} makes {whom} ({self.what}). It spends {duration(self.own_ns)} "
@@ -107,7 +108,7 @@ def late_ranks(
     changed_paces_ns: Callable[[Sequence[tuple[int, list[tuple[Any, ...]]]]], list[int]],
     step_name: str | None = None,
 ) -> tuple[RankRemedy, ...]:
-    """Set each outlier to the median rank, and keep those that gain 2 % or more.
+    """Set each outlier to the median rank in the joint graph, and keep those that gain 2 % or more.
 
     `step_name` is a regular expression for annotations that mark steps.
     """
@@ -148,8 +149,8 @@ class _Candidate:
 
 
 def _usual(totals: pl.DataFrame, numbers: Sequence[int], it: _Candidate) -> tuple[int, str]:
-    """Return what a candidate is compared with: two ranks have no median rank."""
-    if len(numbers) > 2:  # noqa: PLR2004 - two have no rank in the middle
+    """Return the time to compare a candidate with: two ranks have no median rank."""
+    if len(numbers) > 2:  # noqa: PLR2004 - two ranks have no median rank
         return it.median_ns, _MEDIAN
     other = 1 - it.place
     rows = totals.filter((totals["place"] == other) & totals["class"].is_in(it.classes))
@@ -297,14 +298,14 @@ def _cause(ranks: Sequence[ReducedRank], it: _Candidate, marks: str) -> tuple[st
 
 
 def _is_mark(marks: str) -> pl.Expr:
-    """Whether a name is that of a step: its time is that outside of what the step contains."""
+    """Whether a name is that of a step, whose time excludes the events in the step."""
     import polars as pl
 
     return pl.col("name").str.contains(marks) | (pl.col("name") == "")
 
 
 def _name_of_most(names: pl.DataFrame, excess_ns: int) -> str | None:
-    """Return the name with the largest excess if it has at least half of all."""
+    """Return the name with the largest excess if it accounts for at least half of the total."""
     is_most = not names.is_empty() and 2 * names["excess_ns"][0] >= excess_ns
     return _first_name(names) if is_most else None
 
@@ -357,7 +358,7 @@ def _is_uniform(names: pl.DataFrame, marks: str) -> bool:
         & (pl.col("median_ns") > 0)
         & (pl.col("count") == pl.col("median_count"))
     )
-    if same.height < 2:  # noqa: PLR2004 - one name has always one factor
+    if same.height < 2:  # noqa: PLR2004 - one name always has a single factor
         return False
     same = same.with_columns(ratio=pl.col("total_ns") / pl.col("median_ns")).sort("ratio")
     is_upper_half = same["median_ns"].cum_sum() * 2 >= _total_ns(same, "median_ns")

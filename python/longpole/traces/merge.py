@@ -31,7 +31,7 @@ _LARGE_BYTES: Final = 1 << 29
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What was written."""
+    """The counts of events and segments that were written."""
 
     output: Path
     n_bytes: int
@@ -99,7 +99,7 @@ def _is_large(traces: TraceSet) -> bool:
 
 def _write(traces: TraceSet, file: BinaryIO, progress: Callable[[int, int], object] | None) -> int:
     path = traces.path()
-    # Perfetto does not show times before 0; clocks that count from a start may be shifted there.
+    # Perfetto does not show negative times; clocks that count from a start can be shifted there.
     earlier_ns = min(traces.run_ns[0], 0)
     rows = path.select("rank", "start_ns", "end_ns", "kind", "name").iter_rows()
     file.write(

@@ -1,7 +1,7 @@
 """Reads ranks and reduces each to the events that affect other ranks.
 
-Only the reduced rank is kept; the trace itself is dropped where it was read. Each later question
-about a trace is a function of its own, so that any worker can answer it.
+Only the reduced rank is kept; the trace itself is dropped by the worker that read it. Each later
+question about a trace is a separate function, so that any worker can answer it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ TaskWait = tuple[int, int, int, int | None, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A rank to reduce again, after changes."""
+    """A rank to reduce again, and the changes to apply."""
 
     path: str
     rank: int | None
@@ -67,7 +67,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class PathSection:
-    """What to expand of a rank on the path: its sections, and the names of some events."""
+    """What to expand for a rank on the path: its sections, and the names of some events."""
 
     path: str
     hops: Sequence[tuple[int | None, int]]
@@ -86,7 +86,7 @@ class Expanded:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How to read the ranks."""
+    """Options for reading the ranks."""
 
     vocabulary: str | None = None
     data_load: str | None = None
@@ -129,7 +129,7 @@ class Reading:
         )
 
     def change(self, change: Change) -> ReducedRank:
-        """Read a rank again and reduce it after changes."""
+        """Read a rank again, and reduce it with changes applied."""
         return self.reduced(self.open(change.path), change)
 
     def expand(self, section: PathSection) -> Expanded:
@@ -137,7 +137,7 @@ class Reading:
         return self.expanded(self.open(section.path), section)
 
     def reduced(self, trace: Trace, change: Change) -> ReducedRank:
-        """Reduce a rank, as observed or after changes."""
+        """Reduce a rank, as observed or with changes applied."""
         return reduce_rank(
             trace.core,
             rank=change.rank,
@@ -148,7 +148,7 @@ class Reading:
         )
 
     def expanded(self, trace: Trace, section: PathSection) -> Expanded:
-        """Return the segments of some sections of the path, on the common clock."""
+        """Return the segments of the given sections of the path, on the common clock."""
         hops = list(section.hops)
         segments = expand_hops(trace.core, hops, section.clock, data_load=self.data_load)
         names = trace.core.event_names(list(section.events))
@@ -169,13 +169,13 @@ class ReadRank:
     damage: Damage | None = None
     problem: str | None = None
     is_trace: bool = True
-    """False if the file is JSON of another kind."""
+    """Whether the file is a trace, not JSON of another kind."""
     waits: Sequence[TaskWait] = ()
     """Recorded waiting inside its collectives, if the profile shows their tasks."""
 
     @property
     def rank(self) -> int | None:
-        """Its rank, if it was read and is known."""
+        """Rank of the trace; None if it was not read or is not known."""
         return None if self.reduced is None else self.reduced.rank
 
     @property
@@ -227,7 +227,7 @@ def _unpacked(packed: bytes) -> ReducedRank:
 copyreg.pickle(ReducedRank, lambda rank: (_unpacked, (rank.pack(),)))
 
 
-# Reopens reduced ranks, to list the path through them and to solve them after changes.
+# Reopens reduced ranks, to list the path in them and to solve them with changes applied.
 
 
 class OpenRanks:
@@ -268,7 +268,7 @@ class OpenRanks:
             return found
 
     def reduced(self, changes: Sequence[Change]) -> list[ReducedRank]:
-        """Reduce ranks again, after changes."""
+        """Reduce ranks again, with changes applied."""
         if self._engine == "threads":
             return [
                 self.reading.reduced(self.trace(self._places[change.path]), change)

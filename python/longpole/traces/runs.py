@@ -1,4 +1,4 @@
-"""Which files are ranks of one recording: a folder may have those of several runs or cycles.
+"""Chooses the files of one recording: a folder can have those of several runs or cycles.
 
 Of two files with the same rank, the one that was recorded together with the other ranks is used.
 Clocks of hosts may differ, so recordings of different ranks that do not overlap are separated only
@@ -30,7 +30,7 @@ _Parts = list[list["ReadRank"]]
 
 
 def of_one_run(read: Sequence[ReadRank]) -> tuple[list[ReadRank], list[RankFinding]]:
-    """Choose the files of one run if they contradict each other; report the others.
+    """Choose the files of one run if the files are from several; report the others.
 
     Raises
     ------
@@ -46,13 +46,13 @@ def of_one_run(read: Sequence[ReadRank]) -> tuple[list[ReadRank], list[RankFindi
 
 
 def parts_of_time(read: Sequence[ReadRank]) -> list[int]:
-    """Return for each file the number of the part that was recorded together."""
+    """Return the number of the recording that each file belongs to, judged by time."""
     places = {id(it): at for at, part in enumerate(_parts(read)) for it in part}
     return [places[id(it)] for it in read]
 
 
 def unrelated(read: Sequence[ReadRank]) -> tuple[list[ReadRank], list[RankFinding]]:
-    """Choose the largest part of files that no call joins; as `of_one_run`."""
+    """Choose the largest group of files; no call connects it to the others. See `of_one_run`."""
     return _largest(read, _parts(read))
 
 
@@ -75,7 +75,7 @@ def _order(it: ReadRank) -> tuple[int, tuple[int, int], str]:
 
 
 def _largest(read: Sequence[ReadRank], parts: _Parts) -> tuple[list[ReadRank], list[RankFinding]]:
-    """Choose the part with most ranks."""
+    """Choose the group of files with the most ranks."""
     sizes = [len({it.rank for it in part}) for part in parts]
     most = max(sizes)
     if len(parts) == 1:
@@ -91,7 +91,7 @@ def _largest(read: Sequence[ReadRank], parts: _Parts) -> tuple[list[ReadRank], l
 
 
 def no_ranks(read: Sequence[ReadRank]) -> RanksError:
-    """Return the error about files of which no two are of one run."""
+    """Return the error for files of which no two are from the same run."""
     files = f"{count(len(read), 'trace')} ({_named(read)})"
     return RanksError(f"no two of {files} are ranks of one run\nhint: {_ASK_EACH}")
 

@@ -1,4 +1,4 @@
-"""Which files hold the ranks of a run, and which rank their names contain."""
+"""Finds the files that contain the ranks of a run, and the ranks in their names."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ def find_sources(
 
 
 def _hint(given: Sequence[str | os.PathLike[str]]) -> str:
-    """Return how to give the traces in the folders of a folder, if there are some."""
+    """Return a hint if the traces are in subfolders of the given folder."""
     folders = [path for path in given if folders_with_traces(Path(path))]
     if not folders:
         return ""
-    pattern = shlex.quote(os.path.join(folders[0], "*", "*.json*"))  # noqa: PTH118 - a pattern
+    pattern = shlex.quote(os.path.join(folders[0], "*", "*.json*"))  # noqa: PTH118 - the string is a glob pattern
     return f"\nhint: to read the folders in it: `longpole ranks {pattern}`"
 
 
@@ -119,7 +119,7 @@ def _paths(
         files = (path for path in entries(text) if path.is_file())
         return [str(path) for path in files if is_file(str(path))]
     if any(letter in text for letter in "*?[") and not Path(text).exists():
-        return [path for path in glob(text, recursive=True) if Path(path).is_file()]  # noqa: PTH207 - absolute patterns too
+        return [path for path in glob(text, recursive=True) if Path(path).is_file()]  # noqa: PTH207 - the pattern may be absolute
     return [text]
 
 

@@ -109,7 +109,7 @@ class TraceSet:
 
     @property
     def joint(self) -> JointRanks:
-        """The ranks as the core holds them."""
+        """The ranks as an object of the compiled core."""
         return self._joint
 
     def blocks(self) -> list[Block]:
@@ -251,7 +251,7 @@ class TraceSet:
 
     @cached_property
     def findings(self) -> tuple[RankFinding, ...]:
-        """What files lack or disagree about, most severe first."""
+        """Problems of the files and disagreements between them, most severe first."""
         found = list(self._file_findings)
         found += [disagreement(row, self.rank_numbers) for row in self._joint.findings()]
         absent = sorted({int(rank) for text in self.calls["absent"] for rank in text.split()})
@@ -273,7 +273,7 @@ class TraceSet:
 
     @cached_property
     def together(self) -> JointSolution:
-        """The joint graph if all recordings began together."""
+        """The joint graph as if all recordings began together."""
         return self._joint.solve([], together=True)
 
     @property
@@ -375,7 +375,7 @@ class TraceSet:
         return start_ns, max(times[step], start_ns)
 
     def what_if(self, changes: Mapping[int, Sequence[PathChange]]) -> int:
-        """Return the duration of the run after changes of some ranks, in ns.
+        """Return the duration of the run with changes to some ranks, in ns.
 
         Parameters
         ----------
@@ -390,19 +390,19 @@ class TraceSet:
         return end - start
 
     def changed(self, changes: Mapping[int, Sequence[PathChange]]) -> JointSolution:
-        """Solve the joint graph with changes of some ranks, in the form of `what_if`."""
+        """Solve the joint graph with changes to some ranks, in the form of `what_if`."""
         places = {self._place(rank): list(map(parts_of, these)) for rank, these in changes.items()}
         asked = [self._change(at, changes=these) for at, these in sorted(places.items())]
         reduced = self._opened.reduced(asked)
         return self._joint.solve(list(zip(sorted(places), reduced, strict=True)), together=False)
 
     def late_ranks(self) -> tuple[RankRemedy, ...]:
-        """Return the ranks that others wait for, why, and the gain of a fix, largest gain first."""
+        """Return the ranks that others wait for, with cause and gain, largest gain first."""
         return self._late_ranks
 
     @property
     def lacks_waits(self) -> bool:
-        """Whether most calls run on other threads than the ones that wait for them, as with gloo.
+        """Whether most calls run on other threads than those that wait for them, as with gloo.
 
         A trace does not link the two, so the path does not pass through such calls.
         """
@@ -452,7 +452,7 @@ class TraceSet:
         return self._opened.trace(self._place(rank))
 
     def _scaled_paces_ns(self, scalings: Sequence[tuple[int, list[tuple[Any, ...]]]]) -> list[int]:
-        """Return the duration of the run without start skew, with each of some times scaled."""
+        """Return the duration of the run without start skew, with each scaling applied alone."""
         asked = [self._change(place, scalings=these) for place, these in scalings]
         found = []
         for (place, _), reduced in zip(scalings, self._opened.reduced(asked), strict=True):

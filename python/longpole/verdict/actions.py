@@ -22,8 +22,8 @@ _LEAST: Final = 0.02
 # Minimum upper bound of a reported remedy.
 _LEAST_BOUND: Final = 0.05
 
-# A remedy with a smaller gain after earlier ones is made pointless by them; one with less than this
-# share of its own gain is listed as following them.
+# A remedy that gains less than this after earlier ones is reported as made pointless by them; one
+# that gains less than this share of its own gain is listed as following them.
 _LEAST_THEN: Final = 0.01
 _MUCH_LESS: Final = 0.6
 
@@ -95,9 +95,10 @@ def _line(row: Gained) -> str:
 
 
 def saving(row: Gained) -> str:
-    """Return the gain of a remedy, between its certain and its possible gain.
+    """Return the gain of a remedy as an interval from its certain to its possible gain.
 
-    If the changes listed before it take away most of it, that is what it gains after these.
+    If the remedies listed before it take away most of the gain, this is the gain that remains after
+    them.
     """
     if not row.remedy.is_computed:
         return "what it saves is not computed"

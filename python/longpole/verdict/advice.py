@@ -1,4 +1,4 @@
-"""Why a trace has no verdict, and what to record to get one."""
+"""Reasons why a trace has no verdict, and what to record to get one."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ _SHARE_OF: Final = {
     "host_waits": "host_waits",
 }
 
-# If more of the host time has no name, the function is unknown.
+# If more of the host time has no recorded event, the function is unknown.
 MOSTLY_UNNAMED: Final = 0.5
 
 # If more of the window lies after the end of the recording, that is reported first.
 _MUCH_STOPPED: Final = 0.4
 
-# Share of the window from which on the GPU counts as busy nearly all the time.
+# If the GPU is busy for at least this share of the window, it counts as busy all the time.
 _BUSY: Final = 0.9
 
 # If threads and devices are active for less than this, events were removed from the trace.
@@ -88,9 +88,9 @@ def _unlinked(recorded: RecordedParts) -> str:
 
 
 def options_in(parts: VerdictParts) -> Options:
-    """Return the options of the profiler of a trace, given the options it already used.
+    """Return the options to advise for the profiler of a trace.
 
-    If operators are recorded on some threads only, the option is the one for the others.
+    If operators are missing on some threads, these include the option to record all threads.
     """
     options = options_of(parts["profiler"], is_of_server=parts["is_of_server"])
     if parts["recorded"]["n_silent_threads"] and options.all_threads:
@@ -111,7 +111,7 @@ def advice(parts: VerdictParts) -> tuple[str, str | None]:
 
 
 def _blanks(options: Options) -> dict[str, str]:
-    """Return the options, and the fitting one if nothing records which call waits for which."""
+    """Return the options as placeholders, with phrases for recording which call waits."""
     waits = options.waits and f"with {options.waits}"
     with_waits = waits or _SCHEDULE.format(schedule=options.schedule)
     and_waits = waits and f", {waits}"

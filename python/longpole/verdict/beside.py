@@ -17,13 +17,13 @@ __all__ = ["ONE_RANK", "beside"]
 
 ONE_RANK: Final = "One rank cannot tell whether others are late: compare the traces of all."
 
-# A share of the device time from which readers ask whether one kind of work matters ...
+# A kind of work with at least this share of the device time is mentioned ...
 _MUCH_TIME: Final = 0.2
 
-# ... and the gain below which it does not.
+# ... if its removal would gain less than this.
 _LEAST_GAIN: Final = 0.05
 
-# Unexplained time from these shares, of the rest and of the whole, is reported.
+# Unexplained time is reported from these shares: of the remaining time, and of the whole.
 _MUCH_LEFT: Final = 0.2
 _LEAST_LEFT: Final = 0.02
 
@@ -46,7 +46,7 @@ def beside(parts: VerdictParts, most: Callable[[float], str]) -> list[str]:
 
 
 def _left(parts: VerdictParts) -> str | None:
-    """Report how much time has no recorded cause, if that is much."""
+    """Report how much time has no recorded cause; None if it is little."""
     gains: dict[str, float] = dict(parts["gains"])
     floor, rest = parts["uncertainty"]["floor"], parts["uncertainty"]["rest"]
     remains = 1.0 - max((gains[side] for side in parts["sides"]), default=0.0)
@@ -70,7 +70,7 @@ def _busy_in_vain(parts: VerdictParts) -> list[tuple[str, float]]:
 
 
 def _graph_gaps(parts: VerdictParts) -> str:
-    """Report time that may be kernels, so that the upper bound counts it as such."""
+    """Report time that may belong to kernels, since the upper bound includes it."""
     graph = options_of(parts["profiler"], is_of_server=parts["is_of_server"]).graph
     share = whole_percent(parts["uncertainty"]["graph_gaps"])
     return (

@@ -29,7 +29,7 @@ def verdict_blocks(verdict: Findings) -> list[Block]:
 
 
 def basis_of(verdict: Findings) -> list[str]:
-    """Return a note that remedies are those of a part of the steps, if so."""
+    """Return a note if the remedies were searched in only part of the steps."""
     steps, n_all = verdict.remedy_steps, len(verdict.steps)
     if len(steps) == n_all:
         return []
@@ -38,7 +38,7 @@ def basis_of(verdict: Findings) -> list[str]:
 
 
 def left_out_of(verdict: Findings) -> list[str]:
-    """List what a short verdict leaves out, for outputs with more room."""
+    """List what a short verdict leaves out, for outputs with more space."""
     return [f"Also possible: {line}" for line in verdict.left_out]
 
 

@@ -9,7 +9,7 @@ from longpole.data import HIDDEN, Data
 from longpole.remedies.catalogue import RemedyId
 from longpole.remedies.model import Effort, Form
 from longpole.remedies.parts import Cause, Fact, Side, Status
-from longpole.windows import Unit  # noqa: TC001 - the schema of the answer evaluates it
+from longpole.windows import Unit  # noqa: TC001 - the schema of the answer needs it at run time
 
 __all__ = ["Bounds", "Findings", "Gap", "Remedy", "Span", "Uncertainty"]
 
@@ -55,7 +55,7 @@ class Remedy(Data):
     events: tuple[int, ...]
     """Rows of `Trace.events` that show it best."""
     told: tuple[float, float, str] = field(default=(0.0, 0.0, ""), metadata=HIDDEN)
-    """Least and greatest share that it saves, and their wording."""
+    """Smallest and largest share that it saves, and their wording."""
     is_listed: bool = field(default=False, metadata=HIDDEN)
     """Whether the verdict lists it: as named, or as also possible."""
     forms: tuple[Form, ...] = field(default=(), repr=False, metadata=HIDDEN)
@@ -82,13 +82,13 @@ class Uncertainty:
     """Warnings about a verdict, as fractions."""
 
     unknown: float
-    """Of the path: not explained by the trace."""
+    """Fraction of the path that the trace does not explain."""
     floor: float
-    """Of the time: remains if all recorded work takes no time."""
+    """Fraction of the time that remains if all recorded work takes no time."""
     unlinked: float
-    """Of the GPU activities, by number or by time: their launch is not known."""
+    """Fraction of the GPU activities, by number or by time, whose launch is unknown."""
     inferred: float
-    """Of the path: inferred, not recorded."""
+    """Fraction of the path that is inferred, not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +107,9 @@ class Gap(Data):
 
     duration_ns: int
     event: int
-    """What begins or returns late: a row of `Trace.events`."""
+    """The event that begins or returns late: a row of `Trace.events`."""
     busy_ns: int
-    """How long a device was busy meanwhile."""
+    """How long any device was busy during the gap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +118,9 @@ class Findings(Data):
 
     status: Status
     sides: tuple[Side, ...]
-    """What limits it, largest first."""
+    """The sides that limit it, largest gain first."""
     remedies: tuple[Remedy, ...]
-    """What to do, by certain gain."""
+    """Remedies, sorted by certain gain."""
     gains: dict[Side, float]
     """How much shorter it would be without each side."""
     bounds: dict[Side, Bounds]
@@ -136,9 +136,9 @@ class Findings(Data):
     window: Span
     uncertainty: Uncertainty
     cause: Cause | None
-    """Why there is no verdict, if so."""
+    """Reason why there is no verdict; None if there is one."""
     reason: str
-    """Why this window was chosen, and why there is no verdict, if so."""
+    """Why this window was chosen; also why there is no verdict, if there is none."""
     record: str | None
     """What to record so that the trace contains more."""
     sentence: str
@@ -148,7 +148,7 @@ class Findings(Data):
     caveat: str | None
     """The strongest caveat, or None."""
     left_out: tuple[str, ...]
-    """Further actions, and the caveat, if a short answer has no room for them."""
+    """Further actions, and the caveat, if a short answer has no space for them."""
     limit: tuple[str, str] | None = field(default=None, metadata=HIDDEN)
     """What limits the program and by how much, in a few words; None if unknown."""
     recorded: str | None = field(default=None, metadata=HIDDEN)

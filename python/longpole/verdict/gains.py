@@ -1,4 +1,4 @@
-"""Formats gains as percentages, rounded as coarsely as they are known."""
+"""Formats gains as percentages, rounded according to their uncertainty."""
 
 from __future__ import annotations
 

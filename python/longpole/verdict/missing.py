@@ -22,7 +22,7 @@ WIDEST_NAME: Final = 60
 # Windows whose lengths differ by less count as equally long.
 _ALIKE: Final = 1.02
 
-# How a length without the recording cost is known, before and after it.
+# How the length without the recording cost was obtained, as text before and after it.
 _HOW: Final = {
     "estimated": ("about ", ""),
     "measured": ("", ", as measured"),
@@ -70,7 +70,7 @@ def _taken(parts: VerdictParts, length_ns: int) -> str:
 
 
 def _known_of(parts: VerdictParts) -> list[str]:
-    """Return what is known of the median length: its range, and the length as recorded."""
+    """Return what is known about the median length: its range, and the length as recorded."""
     _, min_ns, max_ns, _ = parts["lengths_ns"]
     cost, longest = parts["recording_cost"], _longest(parts)
     if cost is not None and is_told(cost):

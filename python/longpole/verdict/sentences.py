@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = ["caveat", "limit", "limit_of", "sentence"]
 
-# Host and kernels hide each other if either gains less than this and both together this many times
-# as much.
+# Host and kernels hide each other if either gains less than this alone, and both together gain this
+# many times as much.
 _LITTLE: Final = 0.25
 _HIDDEN: Final = 3.0
 
-# The gain from which on a side is said to limit the program.
+# Minimum gain of a side that the sentence says limits the program.
 _LEAST_GAIN: Final = 0.05
 
 # The same after changes, which are known less well than what was recorded.

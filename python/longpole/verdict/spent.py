@@ -1,4 +1,4 @@
-"""What the time is spent on if no remedy fits: by operator or function."""
+"""Reports what takes most of the time if no remedy fits: by operator or function."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ __all__ = ["spent_on", "what_to_record"]
 _LEAST: Final = 0.1
 _WIDEST: Final = 60
 
-# One call that takes this share of the time of all is named: it may be the first use of a kernel.
+# A call that takes at least this share of the total time is reported, because it may be a first
+# use.
 _MOST_OF_IT: Final = 0.5
 
 # Part of the time of an event that is at least on the critical path, which tells which event it is.
@@ -30,7 +31,7 @@ _LEAST_LOADING_NS: Final = 100_000
 
 
 def spent_on(facts: Facts) -> Iterator[str]:
-    """Yield what takes most of the limiting side's time."""
+    """Yield the operators or functions that take most of the limiting side's time."""
     sides = facts.parts["sides"]
     if sides[:1] == ["host"]:
         yield from _host(facts)
@@ -114,7 +115,7 @@ def _copies(facts: Facts) -> Iterator[str]:
 def _longest(
     facts: Facts, of_name: dict[str, list[Activity]], one: str, several: str
 ) -> Iterator[str]:
-    """Yield the name with most time, if that is much; concurrent work takes all of it at most."""
+    """Yield the name with most time, if it has enough; concurrent work takes at most all of it."""
     if not of_name:
         return
     name, works = max(of_name.items(), key=lambda row: sum(it.duration_ns for it in row[1]))

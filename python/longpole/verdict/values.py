@@ -1,4 +1,4 @@
-"""A verdict as seen by Python and as data."""
+"""The verdict as a Python object, with its data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Verdict(Findings):
         return " ".join([self.sentence, *self.actions, *filter(None, beside)])
 
     def blocks(self) -> list[Block]:
-        """Show it in the form of the report."""
+        """Show the verdict in the form of the report."""
         notes = [Notes([self.recorded])] if self.recorded else []
         return [*verdict_blocks(self), *notes]
 
@@ -53,7 +53,7 @@ class Verdict(Findings):
 
 
 def with_trace(parts: VerdictParts, cost: RecordingCost | None = None) -> VerdictParts:
-    """Add what the results of the core for a window do not contain.
+    """Add facts about the trace that the core's results for a window do not contain.
 
     If the trace has GPU activities but the only window has none, nothing can be compared in it.
     """

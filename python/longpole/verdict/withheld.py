@@ -1,4 +1,4 @@
-"""A verdict without an answer, because its figures would rest on wrong or missing records."""
+"""A verdict without an answer, because its values would be based on wrong or missing records."""
 
 from __future__ import annotations
 

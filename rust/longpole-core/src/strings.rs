@@ -229,7 +229,7 @@ fn fold(value: u64) -> u64 {
 /// Longer strings are truncated, which is counted.
 pub const MAX_TEXT_BYTES: usize = 16 << 20;
 
-/// Problems in the spelling of a string that could still be decoded.
+/// Problems in the encoding or escapes of a string that could still be decoded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // each is a finding of its own
 pub struct SpellingFaults {
@@ -245,7 +245,7 @@ pub struct SpellingFaults {
     pub cut: bool,
 }
 
-/// Returns the problems in the spelling of `raw`.
+/// Returns the problems in the encoding and escapes of `raw`.
 pub(crate) fn spelling_faults(raw: &[u8]) -> SpellingFaults {
     // Most strings that are not plain contain valid UTF-8 and nothing else.
     let is_sound = raw.len() <= MAX_TEXT_BYTES

@@ -314,7 +314,7 @@ pub(crate) fn read_tunable(
     Table::with_texts(columns, &file.strings)
 }
 
-/// Columns of [`read_tunable`] that are there whichever are asked for.
+/// Columns of [`read_tunable`] that are always returned, regardless of the requested ones.
 const ALWAYS: [&str; 8] =
     ["line", "offset", "n_bytes", "ending", "kind", "reason", "time_ns", "status"];
 

@@ -214,7 +214,8 @@ impl LinkedTrace {
     }
 }
 
-/// A replay for Python. The last part is row, start, end and missing time of its largest deviation.
+/// A replay as values for Python. The last one describes its largest deviation: row, start, end,
+/// and time that the replay lacks.
 pub(crate) type ReplayParts = (
     i64,
     Option<i64>,

@@ -209,7 +209,7 @@ impl Trace {
         })
     }
 
-    /// Returns how long each of some events ran at the same time as others on its device.
+    /// Returns how long each of the given events ran at the same time as the others on its device.
     fn overlaps(&self, py: Python<'_>, events: Rows, others: Rows) -> PyResult<Table> {
         detached(py, || {
             let n_events = self.tables().events.len();

@@ -79,8 +79,8 @@ impl Trace {
     }
 
     /// Returns the verdict of a window, and the queries for remedies; see `longpole.verdict`. If
-    /// there are many windows, the queries are about some that represent them, unless about
-    /// `every_window`.
+    /// there are many windows, the queries are about a few representative ones, or about all of them
+    /// with `every_window`.
     #[pyo3(signature = (window, *, data_load, step_name, every_window))]
     fn verdict(
         &self,

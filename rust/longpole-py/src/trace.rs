@@ -232,8 +232,8 @@ impl Trace {
         Ok(graph)
     }
 
-    /// Returns the graph, which is not cached if it has to be built: it takes as much memory as the
-    /// tables.
+    /// Returns the graph. If it has to be built, it is not cached, because it takes as much memory
+    /// as the tables.
     pub(crate) fn graph_for_now(
         &self,
         py: Python<'_>,

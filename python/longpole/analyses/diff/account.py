@@ -1,4 +1,4 @@
-"""The critical paths of both sides by kind and changed work, and the effect of one change."""
+"""Compares the critical paths of both sides by kind, and computes the effect of one change."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _by_kind(path: CriticalPath, n_steps: int) -> dict[str, float]:
 
 
 def _work_by_kind(side: Side) -> dict[str, float]:
-    """Return the time of all work of each kind in a mean step."""
+    """Return the total time of work of each kind in a mean step."""
     import polars as pl
 
     sums = side.work.group_by(pl.col("kind").cast(pl.String)).agg(pl.col("work_ns").sum())

@@ -1,4 +1,4 @@
-"""A comparison as an answer: for people, for programs and as one table."""
+"""The answer of a comparison, for people, for programs and as one table."""
 
 from __future__ import annotations
 

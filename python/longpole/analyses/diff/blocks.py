@@ -27,18 +27,19 @@ __all__ = ["diff_blocks"]
 _LEAST_GAIN: Final = 0.005
 _LEAST_PATH: Final = 0.002
 
-# Changes of a smaller share of the step are only counted.
+# Changes of a smaller share of the step are counted but not shown.
 _LEAST_SHOWN: Final = 0.001
 
-# If the path has this share of the step more of a kind, but at most this part of it is more work,
-# the path has moved.
+# The path has moved if its time of one kind changed by at least this share of the step, and at most
+# this fraction of the change is a change of the work itself.
 _LEAST_SHIFT: Final = 0.05
 _OF_SHIFT: Final = 0.2
 
 # If timed steps differ from the recorded ones by a larger share, that is said.
 _OTHER_LENGTH: Final = 0.02
 
-# If this share of a step is on other kinds, the path of one step counts as different.
+# The path of one step counts as different if it spends at least this share of the step on other
+# kinds.
 _OTHER_PATH: Final = 0.1
 
 _BECAME: Final = {"reshaped": "reshaped", "added": "added", "removed": "removed"}
@@ -46,7 +47,7 @@ _BECAME: Final = {"reshaped": "reshaped", "added": "added", "removed": "removed"
 _MOSTLY: Final = 0.5
 
 _LESS: Final = {"added": "more", "removed": "fewer"}
-"""What added and removed work is called if both sides have other work of the same name."""
+"""Words for added and removed work if both sides have other work of the same name."""
 _REPLACED: Final = {
     "renamed": "replaced by",
     "replaced": "replaced by",
@@ -62,7 +63,7 @@ _WORDS: Final = {
     "host_gap": ("outside operators", "outside operators"),
     "data_loading": ("data loading", "data loading"),
 }
-"""Short forms of the kinds: a table has room for the names and the effect then."""
+"""Short names of the kinds, which leave space in a table for the names and the effect."""
 _COUNTS: Final = {
     "launches": "launches",
     "gpu_activities": "GPU activities with a launch",
@@ -139,7 +140,7 @@ def _kept(diff: Findings) -> set[tuple[str, str | None]]:
 
 
 def _changes(changes: list[Change], kept: set[tuple[str, str | None]]) -> Table:
-    """Show the changes; what replaced other work has a row of its own below it."""
+    """Show the changes; work that replaced other work has a row of its own below it."""
     columns = (
         Column("what changed"),
         Column("name", "name"),
@@ -215,7 +216,7 @@ def _predictions(diff: Findings) -> Table:
 
 
 def _path(diff: Findings) -> Table:
-    """Show the time of each kind, and its part of the critical path, whose changes sum up."""
+    """Show the time of each kind, and the change of its part of the critical path."""
     columns = (
         Column("time in a step"),
         Column("base", "duration"),
@@ -244,7 +245,7 @@ def _path(diff: Findings) -> Table:
 
 
 def _moved_paths(diff: Findings) -> Iterator[str]:
-    """Explain where the path has more or less of a kind of work that itself changed little."""
+    """Explain why the path has more or less of a kind of work that itself changed little."""
     least = _LEAST_SHIFT * max(diff.base.mean_ns, diff.new.mean_ns)
     for row in diff.path:
         if row.base_work_ns is None or row.new_work_ns is None or abs(row.change_ns) < least:
@@ -312,7 +313,7 @@ def _signed(time_ns: float) -> str:
 
 
 def _paths_of_one_step(diff: Findings) -> Iterator[str]:
-    """Report where the path of one step, as in `longpole path`, contains other work."""
+    """Report if the path of one step, as in `longpole path`, contains other work."""
     for name, side in (("base", diff.base), ("new", diff.new)):
         times = [
             (row.kind, getattr(row, f"{name}_ns"), getattr(row, f"{name}_alone_ns"))
@@ -355,7 +356,7 @@ def _other_shapes(diff: Findings) -> Iterator[str]:
 
 
 def _interpreter_lock(diff: Findings) -> Iterator[str]:
-    """Warn that recording makes a contended interpreter lock worse than the range says."""
+    """Warn that recording slows down a contended interpreter lock by more than the range shows."""
     for name, side in (("base", diff.base), ("new", diff.new)):
         named = {remedy.remedy for remedy in side.verdict.remedies if remedy.named}
         if "interpreter_lock" in named:
@@ -381,7 +382,7 @@ def _recorded_steps(diff: Findings) -> Iterator[str]:
 
 
 def _not_shown(diff: Findings, n_shown: int) -> Iterator[str]:
-    """Count the changes that are certain, but not in the table."""
+    """Count the changes that are certain but not shown in the table."""
     n_more = len(_worth_showing(diff)) - n_shown
     n_small = sum(change.stands_out for change in diff.changes) - n_more - n_shown
     if n_more:

@@ -1,4 +1,4 @@
-"""What changed in the kernels, calls and functions of both sides: time and number per step."""
+"""Compares the kernels, calls and functions of both sides: time and number per step."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Group:
     base_names: Names
     new_names: Names
     times_ns: tuple[NDArray[np.float64], NDArray[np.float64]]
-    """For each step of both sides."""
+    """Time in each step of both sides, in ns."""
     counts: tuple[NDArray[np.int64], NDArray[np.int64]]
     events: tuple[NDArray[np.uint32], NDArray[np.uint32]]
 

@@ -64,7 +64,7 @@ _DEVICE_KINDS: Final = ("kernel", "copy", "communication")
 _MOST_EFFECTS: Final = 8
 
 
-# What these remedies are against makes operators slower that did not change.
+# The causes that these remedies address also slow down operators that did not change.
 _SLOW_ALL_OPERATORS: Final = frozenset({"interpreter_lock", "host_threads"})
 
 _UNRELATED: Final = (
@@ -324,7 +324,7 @@ def _details(base: Sequence[Side], new: Sequence[Side]) -> tuple[Side, Side]:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """What shows that both sides are one program, and what was applied to it."""
+    """The evidence that both sides are one program, and the remedies that were applied to it."""
 
     is_one_program: bool
     predictions: tuple[Prediction, ...]

@@ -1,4 +1,4 @@
-"""Counts per step: launches, activities, blocking calls, memory, and input shapes."""
+"""Counts launches, activities, blocking calls and memory per step, and lists input shapes."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Whether a change matters: exact rank intervals, compared with the smallest relevant change.
+"""Whether a change matters: exact rank intervals, compared with the smallest change that matters.
 
 With several runs per side, each run contributes one number, as in `longpole bench compare`. With
 one run per side, each step does: their spread is the noise within a run. The noise between runs is
 often larger and then unknown.
 
-A handful of steps says little about the spread of one kernel. So the variance of each kernel's
-steps is combined with that of all work of its kind, as in a moderated t-test (Smyth, "Linear models
-and empirical Bayes methods", 2004). The error rate holds for all changes together.
+A few steps do not show the spread of one kernel reliably. The variance of each kernel's steps is
+therefore combined with that of all work of its kind, as in a moderated t-test (Smyth, "Linear
+models and empirical Bayes methods", 2004). The error rate holds for all changes together.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _SAME_WORK: Final = (
 # Weight of the variance of all work of a kind, as a number of further steps.
 _PRIOR_DEGREES: Final = 4.0
 
-# Probability of any false change among all.
+# Probability that at least one of all reported changes is false.
 _ANY_FALSE: Final = 0.05
 
 # Clock resolution: a spread is at least this fraction of the time.
@@ -269,7 +269,7 @@ def judge_step(others: Sequence[float], length_ns: float, gate: float) -> Judgem
 def _paired_limits(
     base: Mapping[int, float], new: Mapping[int, float]
 ) -> tuple[float, float] | None:
-    """Return the limits of a step's median change if the same steps vary on both sides."""
+    """Return the limits of a step's median change; None if pairing steps reduces no spread."""
     if [*base] != [*new] or len(base) < _FEWEST_PAIRS:
         return None
     changes = [math.log(max(new[step], 1.0) / max(base[step], 1.0)) for step in base]

@@ -1,7 +1,7 @@
-"""Whether the machine or its load changed between two recordings: speed of unchanged code.
+"""Whether the machine or its load changed between two recordings, by the speed of unchanged code.
 
 An operator that both sides call equally often from the same place does the same host work. If most
-of these operators take longer, the processor was slower or busier.
+of these operators take longer, the CPU was slower or busier.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = ["HOST_KINDS", "Machine", "machine_of", "means_on_one_machine_ns"]
 
-# Within this distance from 1, the machine counts as unchanged.
+# If the ratio differs from 1 by less than this, the machine counts as unchanged.
 _ALIKE: Final = 0.10
 
 # With fewer operators, nothing is concluded about the machine.
 _FEWEST: Final = 8
 
-# Kinds of work that a faster processor speeds up.
+# Kinds of work that a faster CPU speeds up.
 HOST_KINDS: Final[tuple[WorkKind, ...]] = ("operator", "runtime", "host_gap", "data_loading")
 
 _NUMBERS: Final = r"\d+"
@@ -77,7 +77,7 @@ _HALF: Final = 0.5
 def _self_times(side: Side) -> pl.DataFrame:
     """Return each operator's median self time and number per step, by name and caller.
 
-    Times are as recorded, since recording overhead is work of the processor too.
+    Times are as recorded, since recording overhead is work of the CPU too.
     """
     import numpy as np
     import polars as pl

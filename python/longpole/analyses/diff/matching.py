@@ -82,7 +82,7 @@ def match_sequences(base: Sequence, new: Sequence) -> list[Match]:
 
 
 def places_of(step: Sequence, usual: Sequence) -> NDArray[np.int64]:
-    """Return the position of a step's events in a usual step of the run; -1 without one."""
+    """Return the position of a step's events in a typical step of the run; -1 without one."""
     import numpy as np
 
     if len(step.events) == len(usual.events) and (step.keys[0] == usual.keys[0]).all():
@@ -118,7 +118,7 @@ def _gaps(
 def _by_class(
     base: Sequence, new: Sequence, old: list[int], now: list[int]
 ) -> list[tuple[list[int], list[int]]]:
-    """Split a gap by type, since a kernel never replaces a copy."""
+    """Split a gap by type of activity, since a kernel never replaces a copy."""
     classes = {int(base.classes[place]) for place in old}
     classes |= {int(new.classes[place]) for place in now}
     return [
@@ -203,7 +203,7 @@ def _names(side: Sequence, places: list[int]) -> list[str]:
 
 
 def is_fused(parts: abc.Iterable[str], whole: str) -> bool:
-    """Whether the name of one kernel or operator says that it does the work of several others.
+    """Whether the name of one kernel or operator shows that it does the work of several others.
 
     Examples
     --------
@@ -296,5 +296,5 @@ def _best(matched: list[list[set[str]]], n_launches: int) -> list[tuple[int, int
                     found[end] = (total, [*borders, (start, end)])
         scores = found
     total, borders = scores.get(n_launches, (0, []))
-    # Each kernel has to cover something, or the names say nothing about the gap.
+    # Each kernel has to cover something; otherwise, the names do not match the gap.
     return borders if total >= 2 * len(matched) else None

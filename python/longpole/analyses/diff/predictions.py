@@ -32,23 +32,25 @@ __all__ = ["predictions"]
 # If this fraction of the certain gain remains, the rest of the remedy was applied.
 _APPLIED: Final = 1 / 3
 
-# If more than this part of the launches remains, they were not replaced.
+# If more than this fraction of the launches remains, they were not replaced.
 _LAUNCHES_LEFT: Final = 0.5
 
 # Minimum certain gain, as a fraction of the step, for a prediction.
 _LEAST: Final = 0.02
 
-# No prediction for remedies made pointless by earlier ones.
+# Remedies that gain less than this after earlier ones, as a fraction of the step, get no
+# prediction.
 _LEAST_THEN: Final = 0.01
 
-# Noise: a gain beyond the predicted one, as a fraction of the step.
+# Allowance for noise: by this fraction of the step, the gain may exceed the prediction.
 _BEYOND: Final = 0.05
 
 # If little work corresponds, less than this part of the certain gain is another program. So is more
 # than the possible gain, if there are no products that stayed.
 _OF_LOW: Final = 0.75
 
-# A gain of more than this multiple of the predicted one has another cause; a smaller miss is shown.
+# If the gain is more than this multiple of the prediction, it has another cause; smaller deviations
+# are shown.
 _MISSED: Final = 2
 
 

@@ -30,7 +30,7 @@ __all__ = ["Contents", "contents_of", "has_signature", "same_kernels"]
 # Share of the time of kernels that no remedy replaced, which both sides must have in common.
 _LEAST_COMMON: Final = 0.5
 
-# The same for a graph, which replays the kernels as they were.
+# The same share for a CUDA graph, which replays the kernels unchanged.
 _OF_GRAPH: Final = 0.75
 
 # Both sides run the same kernels if they have this share of their number and time in common.
@@ -95,7 +95,7 @@ class Contents:
         return self.without(frozenset(self.families) - families)
 
     def without(self, families: frozenset[str]) -> Contents:
-        """Return the same without the kernels of some families."""
+        """Return the contents without the kernels of some families."""
         kept = {
             name: value
             for name, value in self.kernels.items()

@@ -1,4 +1,4 @@
-"""A comparison as sentences."""
+"""Formats a comparison as sentences."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _LEAST_COST: Final = 0.05
 # A change with a smaller share of the whole does not explain it (a judgement, not measured).
 _LEAST_SHARE: Final = 0.1
 
-# If no single change explains the whole, these kinds of work are named: how many, and from which
-# share of the whole.
+# If no single change explains the whole, kinds of work are named: at most this many, each with at
+# least this share of the whole.
 _MOST_KINDS: Final = 2
 _LEAST_OF_KIND: Final = 0.2
 
-# From this share of work that corresponds, two programs are less likely.
+# If at least this share of the work corresponds, it is less likely that the programs are different.
 _SOME_SIMILAR: Final = 0.1
 
 # Host work within this factor of the quartiles of unchanged operators changed like the machine.
@@ -146,7 +146,7 @@ def _similarity(diff: Findings) -> str:
 
 
 def _why_open(diff: Findings) -> str:
-    """Return what a verdict lacks: certain times, or enough runs or steps of each side."""
+    """Return what is missing for a verdict: certain times, or enough runs or steps of each side."""
     if diff.is_open_by_cost:
         if diff.range_sources == {"measured"}:
             return " (steps timed without the profiler differ by as much)"
@@ -185,7 +185,7 @@ def _on_one_machine(diff: Findings) -> str:
 
 
 def _other_work(diff: Findings) -> list[str]:
-    """Describe what shows that steps of other work are the same program."""
+    """Describe the evidence that steps with different work are from the same program."""
     if diff.is_stated:
         told = f"Only {_similarity(diff)} of their launches or operators correspond: both run the"
         told = f"{told} same program, as stated, so the steps are compared, not their parts"

@@ -30,7 +30,7 @@ class Sequence:
     classes: NDArray[np.uint64]
     """Class of each event: a kernel never replaces a copy."""
     calls: NDArray[np.int64]
-    """The launching call, or the operator itself."""
+    """The launching call, or for operators the operator itself."""
     side: Side
 
     def name(self, place: int) -> str:
@@ -131,7 +131,7 @@ def _keys(
 
 
 def _class_keys(events: pl.DataFrame) -> NDArray[np.uint64]:
-    """Return a key of the class of each event."""
+    """Return a key of the type of each event (kernel, memcpy and so on)."""
     import numpy as np
     import polars as pl
 

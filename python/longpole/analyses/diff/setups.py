@@ -1,4 +1,4 @@
-"""What both sides ran on: devices, world size and software, as recorded in their files."""
+"""The devices, world size and software of both sides, as recorded in their files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Setup:
     what: str
     """`device`, `world size`, `backend`, or the name of a program or library."""
     base: str | None
-    """None if not recorded."""
+    """Value on the base side; None if not recorded."""
     new: str | None
 
     @computed

@@ -68,7 +68,7 @@ class Side:
         return frame_of(self.recorded.core.events(list(_EVENT_COLUMNS)))
 
     def at(self, rows: pl.Series, **columns: str) -> pl.DataFrame:
-        """Return some columns of events, renamed, at some rows."""
+        """Return the given columns of events at the given rows, under new names."""
         return self.events.select(**columns)[rows]
 
     @cached_property
@@ -188,7 +188,7 @@ class Side:
         """Return the host's start and end time in each step."""
         starts_ns = self.steps["start_ns"]
         ends_ns = starts_ns + self.steps["duration_ns"]
-        # Between two steps the host still finishes the previous one.
+        # Between two steps, the host is still in the previous one.
         goes_on = self.steps["window_end_ns"] == self.steps["window_start_ns"].shift(-1)
         next_ns = starts_ns.shift(-1)
         until_ns = ends_ns.zip_with(

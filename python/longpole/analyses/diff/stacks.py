@@ -34,11 +34,11 @@ class Keys:
 
     name: NDArray[np.uint64]
     shape: NDArray[np.uint64]
-    """Of the input shapes; 0 if not recorded."""
+    """Keys of the input shapes; 0 if not recorded."""
     stack: NDArray[np.uint64]
-    """Of the operators, modules and annotations around an event, and the event itself."""
+    """Keys of the operators, modules and annotations around an event, and the event itself."""
     operators: NDArray[np.uint64]
-    """The same with operators only."""
+    """Keys like `stack`, but of the operators only."""
 
 
 def keys_of(trace: Trace, events: pl.DataFrame) -> Keys:

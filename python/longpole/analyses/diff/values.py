@@ -1,4 +1,4 @@
-"""The results of a comparison, as plain values."""
+"""The results of a comparison as plain values."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class DiffSide(Data):
     ranks: tuple[int | None, ...]
     """Ranks of the traces of a run."""
     rank: int | None
-    """Rank of the trace with the details."""
+    """Rank of the trace from which the details are taken."""
     unit: str
-    """`step`, or what is compared if the trace marks no steps."""
+    """`step`, or the unit that is compared if the trace marks no steps."""
     n_steps: int
-    """Number of steps of the run with the details."""
+    """Number of steps of the run from which the details are taken."""
     steps: tuple[int, ...]
     mean_ns: float
     """The mean step without the profiler's overhead if the trace shows it; else as recorded. The
@@ -137,7 +137,7 @@ class PathChange(Data):
     base_ns: float
     new_ns: float
     base_alone_ns: float
-    """On the path of only the step of median length, as in `longpole path`."""
+    """Time on the path of only the step of median length, as in `longpole path`."""
     new_alone_ns: float
     base_work_ns: float | None
     """All time of this kind in a step, on the path or not; None for waits and latencies."""
@@ -155,9 +155,9 @@ class Prediction(Data):
 
     remedy: str
     base_gain_ns: int
-    """Certain gain of the remedy in a mean step of the base."""
+    """Minimum gain of the remedy in a mean step of the base."""
     new_gain_ns: int
-    """Certain gain that remains in a step of the new side."""
+    """Minimum gain of the remedy that remains in a step of the new side."""
     gain_low: float
     """Predicted gain of the applied part of the remedy, as fractions of the step."""
     gain_high: float
@@ -211,7 +211,7 @@ class Findings(Data):
     change_on_one_machine: float | None
     """Change of the mean step without the machine's effect, if the machine changed."""
     rests_on_host: bool
-    """Whether two single runs do the same work equally often, and only host times differ."""
+    """Whether two single runs do the same work equally often and differ only in host times."""
     change_range: tuple[float, float] | None
     """Range of the change that the estimated cost of recording leaves; null if it is known."""
 
@@ -234,7 +234,7 @@ class Findings(Data):
 
     @property
     def is_open_by_cost(self) -> bool:
-        """Whether the change is certain for the estimated steps, but not for their ranges."""
+        """Whether the change is certain for the estimated steps, but not for their whole ranges."""
         if self.verdict != "inconclusive" or self.interval is None or self.change_range is None:
             return False
         low, high = self.change_range

@@ -196,7 +196,7 @@ def _within_gate(low: float, high: float) -> str:
     return "any change is smaller than the gate"
 
 
-def _extent(is_beyond: bool) -> str:  # noqa: FBT001 - private, one argument
+def _extent(is_beyond: bool) -> str:  # noqa: FBT001 - a private function with one argument
     return "and by more than the gate" if is_beyond else "perhaps by more than the gate"
 
 

@@ -1,8 +1,8 @@
-"""The result of a comparison: the verdict on each key, its figures and their display, and looks.
+"""The result of a comparison: the verdict on each key, its figures and how to show them.
 
-Stopping as soon as a look after any run shows a difference finds one in one of five comparisons
-without a difference. Three looks, after 7, 14 and 28 runs, at levels that sum to the requested one,
-keep the error rate.
+It also has the schedule of looks. Stopping at the first run after which a difference appears finds
+one in one of five comparisons without a difference. Three looks, after 7, 14 and 28 runs, at levels
+that sum to the requested one, keep the error rate.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Comparison:
 
 
 def comparison_blocks(*comparisons: Comparison) -> list[Block]:
-    """Return one table of all differences, and below it the reasons and warnings."""
+    """Return one table of all differences, followed by the reasons and warnings."""
     notes = [note for each in comparisons for note in (*_open_questions(each), *warnings_of(each))]
     rows = [_cells(difference) for each in comparisons for difference in each.differences]
     return [Table(_COLUMNS, rows), *([Notes(list(dict.fromkeys(notes)))] if notes else [])]
@@ -174,7 +174,7 @@ class Side:
 LOOKS: Final = (7, 14, 28)
 """Runs of each side after which a comparison is evaluated."""
 
-# For 5 % in all. Seven runs can reach 2 / 2**7; the others share the rest.
+# The levels sum to 5 %. Seven runs can reach 2 / 2**7; the other looks share the rest.
 _LEVELS: Final = (0.0157, 0.0171, 0.0171)
 _WHOLE: Final = 0.05
 
@@ -201,5 +201,5 @@ def level_at(n_runs: int, plans: Collection[tuple[int, ...]], level: float) -> f
     if all(len(plan) <= 1 for plan in plans):
         return level
     shares = dict(zip(LOOKS, _LEVELS, strict=True))
-    # Stopped by hand: this is an additional look and gets the strictest level.
+    # Stopped by the user: this is an additional look and gets the strictest level.
     return shares.get(n_runs, min(_LEVELS)) / _WHOLE * level

@@ -1,4 +1,4 @@
-"""What the runs of both sides show about the change, before any verdict."""
+"""The evidence about a change from the runs of both sides, before any verdict."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["Evidence", "side_of", "weigh"]
 FEWEST_PAIRS: Final = 6
 FEWEST_SEPARATE: Final = 4
 
-# One side that is ahead by this many runs was measured separately.
+# If one side is ahead by this many runs, it was measured separately.
 _MOST_AHEAD: Final = 2
 
 _TURNS_A_BLOCK: Final = 10
@@ -36,7 +36,7 @@ _MOST_DISTURBED: Final = 0.25
 _MOST_DROPPED_MORE: Final = 0.10
 _MOST_CLOCK_APART: Final = 0.01
 _MOST_MEDIANS_APART: Final = 0.05
-"""Largest difference (log) between the change in turns and that of the medians, without a note."""
+"""Largest difference (log) between the change in turns and that of the medians with no warning."""
 
 # Smallest change detected in 80 of 100 comparisons, in units of the runs' spread: normal noise,
 # with the efficiency of the median and of rank sums.
@@ -135,7 +135,7 @@ def _weigh_turns(
 
 
 def _moved_medians(sides: tuple[Side | None, Side | None], estimate: float) -> Iterator[str]:
-    """Warn if the medians of the sides suggest another change than calls next to each other."""
+    """Warn if the medians of the sides and the samples taken in turns show different changes."""
     base, new = sides
     if base is None or new is None:
         return
@@ -226,7 +226,7 @@ def side_of(runs: Runs) -> Side | None:
 
 
 def _obstacle(base: Runs, new: Runs) -> str | None:
-    """Return why two sides cannot be compared at all, or None."""
+    """Return why two sides cannot be compared at all, or None if they can."""
     for name, runs in (("base", base), ("new", new)):
         if not runs.log_times:
             return f"no run in {name} succeeded{_failures(runs)}"
@@ -262,7 +262,7 @@ def _uneven_conditions(base: Runs, new: Runs) -> str | None:
 
 
 def _crowded(base: Runs, new: Runs) -> str | None:
-    """Return a reason to abstain if other programs used the processors while one side was measured.
+    """Return a reason to abstain if other programs used the CPUs while one side was measured.
 
     Sides measured in turns or alternating are affected alike; separate ones are not.
     """
@@ -277,7 +277,7 @@ def _crowded(base: Runs, new: Runs) -> str | None:
     return None
 
 
-def _too_few(  # noqa: PLR0917 - two sides, and what is asked of them
+def _too_few(  # noqa: PLR0917 - two sides, and the level of each question
     n_base: int, n_new: int, fewest: int, what: str, level: float, limits: Interval | None
 ) -> str | None:
     if n_base == n_new == 1:

@@ -1,1 +1,1 @@
-"""Interfaces of other tools, for programs written for them."""
+"""Drop-in replacements for the interfaces of other tools."""

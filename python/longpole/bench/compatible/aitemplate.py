@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from longpole.devices import Device, Found
 
     class Delegate(Protocol):
-        """Combines all results into something."""
+        """A class that combines all results."""
 
         def postprocess_results(self) -> object: ...
 
@@ -195,20 +195,20 @@ class ProfilerRunner:
         future: Future[Record],
         callback: Callable[[ProfileResult, Any], object],
     ) -> None:
-        """Call back with a result, or note why there is none; log any exception."""
+        """Call the callback with a result, or record why there is no result; log any exception."""
         try:
             if not future.cancelled():
                 result = _result(_best(pushed.cmds, future.result()))
                 with self._one_callback_at_a_time:
                     callback(result, self._delegate)
-        except Exception as error:  # noqa: BLE001 - the callback is the user's own
+        except Exception as error:  # noqa: BLE001 - callbacks of users can raise anything
             pushed.failures.append(error)
             _LOGGER.warning("%s: %s", pushed.cmds, error)
         finally:
             pushed.handed_on.set()
 
     def _close(self) -> None:
-        """Return the devices; the next push takes them again."""
+        """Release the devices; the next push acquires them again."""
         if self._engine is not None:
             self._engine.cancel()
             self._engine.close()
@@ -361,8 +361,8 @@ def extract_profile_result(
     -------
     tuple
         The fastest row, or the list of rows in printed order; and whether this failed. Only the
-        flag shows a failure: the row with it is that of an operation without a name and with time
-        0. If there is no row but a time and a workspace, these are returned, never in a list.
+        flag shows a failure: the returned row then has no operation name and the time 0. If the
+        output has a time and a workspace but no row, these are returned, never in a list.
 
     Examples
     --------
@@ -371,7 +371,7 @@ def extract_profile_result(
     """
     try:
         return _extract(stdout, return_ops), False
-    except Exception:  # noqa: BLE001 - whatever is wrong with the text or the arguments
+    except Exception:  # noqa: BLE001 - text and arguments can be wrong in any way
         return ProfileResult("", 0, 0), True
 
 

@@ -1,4 +1,4 @@
-"""The environment of a measurement, without which a number means little."""
+"""The environment of a measurement, which is needed to interpret it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LIBRARIES: Final = (
     "nvidia-cudnn-cu12",
     "numpy",
 )
-# Every record also contains the device; these variables change the figures.
+# Every record also contains the device; these variables can change the measured times.
 COMPARED: Final = (
     "host",
     "boot",
@@ -121,7 +121,7 @@ def _digest(name: str, value: str) -> str:
 
 
 def _boost() -> str | None:
-    """Return whether the processor may boost its clock; two drivers report it differently."""
+    """Return whether the CPU may boost its clock; two drivers report it differently."""
     if (allowed := _first_line("/sys/devices/system/cpu/cpufreq/boost")) is not None:
         return "on" if allowed == "1" else "off"
     forbidden = _first_line("/sys/devices/system/cpu/intel_pstate/no_turbo")

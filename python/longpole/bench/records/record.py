@@ -15,11 +15,12 @@ __all__ = ["HIGH_PRESSURE", "Measurement", "Omitted", "Outcome", "Record", "is_d
 SCHEMA: Final = "longpole.bench.record/1"
 
 HIGH_PRESSURE: Final = 0.20
-"""A run that waited for a processor for more than this fraction of the time was disturbed by other
-programs (a judgement, not measured)."""
+"""A run that waited for a CPU for more than this fraction of the time was disturbed by other
+programs (a judgement, not measured).
+"""
 
 LONGEST_NS: Final = 10**18
-"""Thirty years. A longer time is a misprint."""
+"""Thirty years. A longer time is assumed to be wrong."""
 
 
 def is_duration_ns(value: object) -> bool:
@@ -36,7 +37,7 @@ def is_duration_ns(value: object) -> bool:
 
 
 class Outcome(StrEnum):
-    """How an attempt ended, judged by exit status and signal, never by the text on stderr."""
+    """The outcome of an attempt, from exit status and signal, never from the text on stderr."""
 
     OK = "ok"
     TIMEOUT = "timeout"
@@ -52,7 +53,7 @@ class Outcome(StrEnum):
     NO_TIME = "no_time"
 
 
-# These show nothing about the job itself: a resumed run repeats it.
+# These outcomes show nothing about the job itself: a resumed run repeats it.
 UNDECIDED: Final = frozenset({Outcome.DEVICE_ERROR, Outcome.CANCELLED, Outcome.GUARD_LOST})
 
 
@@ -62,7 +63,7 @@ class Measurement(Data):
 
     name: str
     time_ns: float
-    """An integer unless fractions of a nanosecond were printed."""
+    """Time in ns; an integer unless fractions of a nanosecond were printed."""
     workspace_bytes: int | None = None
     original: Mapping[str, str] = field(default_factory=dict)
     """The printed values, in their own units."""
@@ -73,7 +74,7 @@ class Omitted:
     """Summary of the results with one name that were not kept."""
 
     name: str
-    """Empty if they have no name, or several."""
+    """Name of the results; empty if they have no name, or several."""
     count: int
     """Number of rows."""
     min_ns: float | None = None
@@ -88,7 +89,7 @@ class Record(Data):
 
     schema: str = field(default_factory=lambda: SCHEMA, init=False, repr=False)
     id: str
-    """Unique among the jobs of a run: the key, with a number from the second repetition on."""
+    """Unique id among the jobs of a run: the key, with a number from the second repetition on."""
     key: str
     outcome: Outcome
     attempt: int = 1
@@ -119,7 +120,7 @@ class Record(Data):
     stderr_tail: str = ""
     environment: Mapping[str, Any] = field(default_factory=dict)
     run: str = ""
-    """The process."""
+    """Id of the process."""
     pair: str = ""
     """Records with the same text were sampled in turns: the n-th sample of each belongs to the n-th
     turn."""
@@ -156,7 +157,7 @@ class Record(Data):
         return cls(**known)
 
 
-# Valid values of fields that are read back, where their presence alone is not enough.
+# Valid values of fields for which it is not enough to check that they are present.
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "id": (str,),
     "key": (str,),

@@ -67,7 +67,7 @@ class Runs:
     n_repeated
         Disturbed runs that were repeated; their samples do not count.
     cpu_pressures
-        Fraction of each run's time in which something waited for a processor, if known.
+        Fraction of each run's time in which something waited for a CPU, if known.
     """
 
     log_times: array[float] = field(default_factory=lambda: array("d"))

@@ -168,7 +168,7 @@ class Store:
         self._fault = fault
         self._side = self._side or SideFile(self.path)
         if is_new and os.fstat(self._descriptor).st_nlink == 0:
-            self._side.copy_from(self._descriptor)  # without any name the rows would be lost
+            self._side.copy_from(self._descriptor)  # the file has no name any more
         self._side.append(row)
         message = f"{self.path} {fault}{self._side.whereabouts()}"
         raise ResultsError(message)
@@ -304,7 +304,7 @@ def _write_whole(descriptor: int, row: bytes, at: int) -> None:
     try:
         n_written = os.pwrite(descriptor, row, at)
         if n_written < len(row):
-            raise OSError(_NO_SPACE, os.strerror(_NO_SPACE))  # noqa: TRY301 - as a full disk does
+            raise OSError(_NO_SPACE, os.strerror(_NO_SPACE))  # noqa: TRY301 - handled like a full disk
         os.fsync(descriptor)
     except OSError:
         with contextlib.suppress(OSError):
@@ -335,7 +335,7 @@ _FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class SideFile:
-    """A new file for rows, created with the first one.
+    """A new file for rows, created when the first row is added.
 
     It is in the folder of the results, or in the folder for temporary files if that is not
     possible. Existing files are not touched.
@@ -388,7 +388,7 @@ class SideFile:
             end = os.fstat(self._descriptor).st_size
             if os.pwrite(self._descriptor, line, end) < len(line):
                 os.ftruncate(self._descriptor, end)
-                raise OSError  # noqa: TRY301 - as if the system had said so
+                raise OSError  # noqa: TRY301 - handled like an error of the system
             os.fsync(self._descriptor)
         except OSError:
             if is_new and self._path is not None:

@@ -40,7 +40,7 @@ _ENVIRONMENT: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A device of a node. `name` is its name there; `device` is its name here."""
+    """A device of a node; `name` is used on the node, `device` in this process."""
 
     node: str
     names: tuple[str, ...]
@@ -140,7 +140,7 @@ def _places(
 def _unique(device: Device, node: str) -> str:
     """Distinguish devices with the same name on several nodes.
 
-    These are processors, simulated devices, and AMD boards without a serial number.
+    These are CPUs, simulated devices, and AMD boards without a serial number.
     """
     is_alike = device.vendor in {"cpu", "fake"} or device.uuid.startswith("AMD-")
     return f"{device.uuid}-{node[:12]}" if is_alike else device.uuid
@@ -222,7 +222,7 @@ class RayWorker:
             self._actor.cancel.remote(task.id)
 
     def kill(self) -> None:
-        """End the actor for good, and with it its guard and the running job."""
+        """End the actor, and with it its guard and the running job."""
         self._is_over = True
         self._end_actor()
 
@@ -252,7 +252,7 @@ class RayWorker:
 
 
 def _said(error: BaseException) -> str:
-    """Return the first line of an error; the rest is about Ray's internals."""
+    """Return the first line of an error; the other lines are about Ray's internals."""
     cause = getattr(error, "cause", None) or error
     return str(cause).strip().partition("\n")[0] or type(cause).__name__
 

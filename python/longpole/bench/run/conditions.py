@@ -1,4 +1,4 @@
-"""The conditions in which times were taken, as sampled by the guard during the run.
+"""The conditions under which times were taken, as sampled by the guard during the run.
 
 A sample is dropped because of the conditions, never because of its value. The relevant readings are
 those from the last one before the sample to the first one after it: clock, slowdowns by hardware or
@@ -41,7 +41,8 @@ __all__ = [
 # NVBench's rule: a clock below this fraction of the usual one means a throttled device.
 _LOWEST_CLOCK: Final = 0.75
 
-# If more samples would be dropped for pressure, none are: the whole run is crowded.
+# If more than this share of the samples would be dropped for pressure, none are: the whole run is
+# crowded.
 _MOST_DROPPED: Final = 0.20
 
 _DEVICE_INTERVAL_S: Final = 0.02
@@ -70,9 +71,9 @@ class Moment:
     temperature_c, power_w
         Temperature and power of the device.
     waited_us
-        Total time that tasks of all programs have waited for a processor so far.
+        Total time that tasks of all programs have waited for a CPU so far.
     thermal_events
-        Number of thermal events of the processor so far.
+        Number of thermal events of the CPU so far.
     """
 
     at_ns: int
@@ -118,14 +119,14 @@ class Conditions:
         self.moments: list[Moment] = []
 
     def disturbed(self, windows: Sequence[Window], *, heeds_pressure: bool) -> list[bool]:
-        """Return for each time window whether to drop a sample taken in it.
+        """Return whether to drop a sample taken in each time window.
 
         Parameters
         ----------
         windows
             Start and end of consecutive windows.
         heeds_pressure
-            Whether processor waits of other programs count. They do not if several functions take
+            Whether CPU waits of other programs count. They do not if several functions take
             turns, since they affect all alike. If most windows would be dropped, none is: the whole
             run was crowded, which its record says.
         """
@@ -162,7 +163,7 @@ class Conditions:
         return found
 
     def _wait_until(self, at_ns: int) -> None:
-        """Wait for the first reading after a time, but not long, as there may be none."""
+        """Wait for the first reading after a time, for a limited time, since there may be none."""
         deadline = time.monotonic() + _LATE_READINGS * self._interval_s
         while True:
             self._read()
@@ -181,12 +182,12 @@ class Conditions:
 
 
 class Sampling:
-    """What a guard should read while its jobs run, and the file it writes to.
+    """What a guard should read while its jobs run, and the file to write it to.
 
     Parameters
     ----------
     device, provider
-        The measured device; None for the processor.
+        The measured device; None for the CPU.
     lock_mhz
         The clock to lock.
     """
@@ -280,7 +281,7 @@ def is_disturbed_by(n_dropped: int, n_kept: int) -> bool:
 
 
 def is_disturbed(summary: Mapping[str, Any]) -> bool:
-    """Whether a device was throttled for too much of a run."""
+    """Whether a device was throttled for too large a part of a run."""
     return bool(summary.get("throttled_share", 0.0) > _MOST_DROPPED)
 
 
@@ -318,7 +319,7 @@ def _is_crowded(before: Moment, after: Moment) -> bool:
 
 
 def _pressure(before: Moment, after: Moment) -> float | None:
-    """Return the fraction of time between two readings in which tasks waited for a processor."""
+    """Return the fraction of time between two readings in which tasks waited for a CPU."""
     if before.waited_us is None or after.waited_us is None or after.at_ns <= before.at_ns:
         return None
     waited_ns = _NS_PER_US * (after.waited_us - before.waited_us)

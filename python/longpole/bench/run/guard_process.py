@@ -1,9 +1,10 @@
-"""The process that guards a device: started by path, so that it does not import longpole.
+"""The process that guards a device, started by path so that it does not import longpole.
 
 Only the extension module and the sampler are loaded, by path. The first argument is the file of the
-module, the second what to sample as JSON, empty for nothing. The others are the file descriptors of
-leases: kept open here, they hold the device until the last process of a job is gone, even if the
-runner has died. Requests arrive on standard input, events go to standard output.
+module, the second is the sampling configuration as JSON, empty for none. The others are the file
+descriptors of leases: kept open here, they hold the device until the last process of a job has
+exited, even if the runner has died. Requests arrive on standard input, and events are written to
+standard output.
 """
 
 import os
@@ -22,10 +23,10 @@ def main(core_path: str, sampling: str, *leases: str) -> None:
     # ignored or a blocked signal, is not inherited by the jobs.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, _take_no_notice)
-    # Python ignores it; a job should have the default.
+    # Python ignores this signal; a job should have the default handler.
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     for lease in leases:
-        os.set_inheritable(int(lease), False)  # noqa: FBT003 - its only form
+        os.set_inheritable(int(lease), False)  # noqa: FBT003 - the function takes positional arguments only
     core = _loaded(ExtensionFileLoader("_core", core_path))
     if not sampling:
         core.guard_main()

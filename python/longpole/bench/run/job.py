@@ -35,7 +35,7 @@ __all__ = [
 _SCHEMA: Final = "longpole.bench.plan/1"
 
 LONGEST_S: Final = 1_000_000_000
-"""The longest time limit; 30 years are as good as none."""
+"""The longest time limit; 30 years have the effect of no limit."""
 
 # Tokens that `shlex` splits off where a shell would interpret them.
 SHELL_CHARACTERS: Final = frozenset("();<>|&")
@@ -154,7 +154,7 @@ def parse_argv(command: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def _check_environment(env: Mapping[str, str], folder: str | None) -> None:
-    """Raise for variables or a folder that no process can have."""
+    """Raise for variables or a folder that a process cannot have."""
     for name, value in env.items():
         if not name or "=" in name or "\0" in f"{name}{value}":
             message = f"{name!r} cannot be a variable of the environment with value {value!r}"
@@ -204,7 +204,7 @@ def _parse_job(fields: Any, default_format: str) -> Job:
 
 
 def _check_types(fields: Mapping[str, Any]) -> None:
-    """Raise for values that would only fail when the job is run."""
+    """Raise for values with which the job could only fail."""
     for name, value in fields.items():
         types, words = FIELDS[name]
         if not isinstance(value, types) or isinstance(value, bool):
@@ -377,5 +377,5 @@ def _fields(path: Path) -> dict[str, Any]:
     fields = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(fields, dict):
         message = "it is not a JSON object"
-        raise ValueError(message)  # noqa: TRY004 - as JSON that cannot be read
+        raise ValueError(message)  # noqa: TRY004 - handled like invalid JSON
     return fields

@@ -1,4 +1,4 @@
-"""The output of a job, and the meaning of its end.
+"""The output of a job, and how its outcome is determined.
 
 Output is counted and searched for results while it arrives; only its end is kept. Exit status and
 signal decide the outcome. Text on stderr only explains, and never turns a success into a failure;
@@ -187,7 +187,7 @@ QUOTED_CHARACTERS: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """An outcome and its reason. `device_trouble` says what makes the device unusable."""
+    """An outcome and its reason. `device_trouble` is the reason why the device is unusable."""
 
     outcome: Outcome
     message: str = ""
@@ -218,12 +218,12 @@ def _judge(ending: Ending, output: Output, found: Found, *, expects_result: bool
 
 
 def launch_can_pass(ending: Ending) -> bool:
-    """Whether starting the same job again may work in a few seconds."""
+    """Whether starting the same job again may succeed in a few seconds."""
     return ending.refused is not None and ending.refused[0] in PASSING_ERRORS
 
 
 def spread_of_repeats(results: Sequence[Measurement]) -> dict[str, float]:
-    """Return the spread of each result's repeats, as a fraction of the fastest."""
+    """Return the spread of the repeats of each result, as a fraction of the fastest."""
     times_ns: defaultdict[str, list[float]] = defaultdict(list)
     for result in results:
         times_ns[result.name].append(result.time_ns)
@@ -284,7 +284,7 @@ def _nothing_found(output: Output, found: Found) -> str:
 
 
 def _quote(output: Output) -> str:
-    """Return the last words of the output, usually the reason."""
+    """Return the end of the output, which usually contains the reason."""
     return (output.stderr.telling_line() or output.stdout.telling_line())[-QUOTED_CHARACTERS:]
 
 

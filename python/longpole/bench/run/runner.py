@@ -304,7 +304,7 @@ class Runner:
         self._schedule.hurry()
 
     def _strand(self) -> None:
-        """Answer the jobs for which no device is left."""
+        """Complete the futures of jobs for which no device is left."""
         for task in self._schedule.open_tasks():
             if task.begin() and not task.future.done():
                 record = task.record(Outcome.DEVICE_ERROR, self._no_device_left())
@@ -374,7 +374,7 @@ class Slot(Thread):
                     break
         except DeviceError as reason:
             self._runner.quarantine(self.device, str(reason))
-        except BaseException as error:  # noqa: BLE001 - handed to who waits for results
+        except BaseException as error:  # noqa: BLE001 - passed on to the callers that wait for results
             self._runner.fail(error)
         finally:
             self._worker.close()

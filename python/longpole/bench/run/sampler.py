@@ -7,7 +7,7 @@ path and does not import longpole, which keeps the guard small.
 Readings are lines of a file, each a JSON list with null for unknown values: the time in nanoseconds
 (`time.perf_counter_ns`, the same for all processes of a machine), the clock in MHz, a list of the
 reasons for it, nanoseconds or counts of violations so far, degrees Celsius, milliwatts, the total
-microseconds that tasks have waited for a processor, and the thermal events of the processor so far.
+microseconds that tasks have waited for a CPU, and the thermal events of the CPU so far.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ __all__ = ["THERMAL", "Sampler", "release_clock", "thermal_events", "waited_us"]
 
 _PRESSURE = "/proc/pressure/cpu"
 
-# Of the whole package, independent of the core of a program. Virtual machines have none.
+# Counts for the whole package, independent of the core of a program; not on virtual machines.
 THERMAL = "/sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count"
 
-# A file of this size is written half as often.
+# Each time the file has grown by this size, readings are taken half as often.
 _BYTES_A_RATE = 4 << 20
 _RESETS = {"nvidia": "nvidia-smi --reset-gpu-clocks", "amd": "rocm-smi --resetperfdeterminism"}
 _UNKNOWN = (None, (), None, None, None)
@@ -64,7 +64,7 @@ class Sampler:
         if self._is_locked:
             _tell(_release(self._device, self._wanted))
         with suppress(OSError):
-            os.unlink(self._wanted["path"])  # noqa: PTH108 - the guard loads no more than it needs
+            os.unlink(self._wanted["path"])  # noqa: PTH108 - the guard imports no more than it needs
 
     def _locked(self, mhz: int) -> str:
         """Lock the clock; return why that failed, or an empty string."""
@@ -72,7 +72,7 @@ class Sampler:
             return "refused nothing here can lock the clock of this device\n"
         try:
             self._device.lock(mhz)
-        except Exception as error:  # noqa: BLE001 - each library raises its own
+        except Exception as error:  # noqa: BLE001 - each library raises its own exceptions
             return f"refused {' '.join(str(error).split())}\n"
         self._is_locked = True
         return f"locked {mhz}\n"
@@ -108,7 +108,7 @@ def _release(device: _Nvidia | _Amd | None, wanted: dict[str, Any]) -> str | Non
     if device is not None:
         try:
             device.release()
-        except Exception as error:  # noqa: BLE001 - each library raises its own
+        except Exception as error:  # noqa: BLE001 - each library raises its own exceptions
             why = " ".join(str(error).split()) or type(error).__name__
         else:
             return None
@@ -214,7 +214,7 @@ class _Amd:
         ]
 
     def lock(self, mhz: int) -> None:
-        """Lock the clock: AMD's determinism mode, in which the clock stays at or below."""
+        """Lock the clock in AMD's determinism mode, in which it is at most this frequency."""
         self._smi.amdsmi_set_gpu_perf_determinism_mode(self._handle, mhz)
 
     def release(self) -> None:
@@ -243,7 +243,7 @@ def _device(wanted: dict[str, Any]) -> _Nvidia | _Amd | None:
     sys.path.append(wanted["binding"])
     try:
         return kind(wanted)
-    except Exception:  # noqa: BLE001 - a library without its driver raises anything
+    except Exception:  # noqa: BLE001 - a library without its driver can raise anything
         return None
 
 
@@ -252,20 +252,20 @@ def _number(value: Any) -> int | None:
 
 
 def waited_us() -> int | None:
-    """Return how long tasks of all programs together have waited for a processor."""
+    """Return how long tasks of all programs together have waited for a CPU."""
     text = _content(_PRESSURE).partition("\n")[0].rpartition("total=")[2]
     return int(text) if text.isdecimal() else None
 
 
 def thermal_events(counter: str = THERMAL) -> int | None:
-    """Return how often the processor was throttled for heat."""
+    """Return how often the CPU was throttled for heat."""
     text = _content(counter).strip()
     return int(text) if text.isdecimal() else None
 
 
 def _content(path: str) -> str:
     try:
-        with open(path, encoding="ascii") as file:  # noqa: PTH123 - the guard stays small
+        with open(path, encoding="ascii") as file:  # noqa: PTH123 - the guard imports no more than it needs
             return file.read()
     except (OSError, ValueError):
         return ""

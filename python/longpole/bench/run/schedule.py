@@ -1,4 +1,4 @@
-"""The order of jobs: waiting ones, those waiting for a retry, and running ones."""
+"""The queue of jobs: those waiting, those waiting for a retry, and those running."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Schedule", "Task"]
 
 @dataclass(eq=False, slots=True)
 class Task:
-    """A job in the runner. `is_known`: done by an earlier run."""
+    """A job in the runner. `is_known` is set if an earlier run completed it."""
 
     job: Job
     id: str
@@ -41,7 +41,7 @@ class Task:
         return self.future.set_running_or_notify_cancel()
 
     def record(self, outcome: Outcome, message: str, device: str | None = None) -> Record:
-        """Record what is known without the end of an attempt."""
+        """Return a record of an outcome that is known without running the job."""
         return Record(
             id=self.id,
             key=self.job.key,
@@ -58,8 +58,8 @@ class Task:
 class Schedule:
     """The jobs of one runner, in order of submission.
 
-    A job is open until `finish`: while it runs it may come back, for a second attempt or because
-    its device failed, so that workers must not leave.
+    A job is open until `finish`: while it runs, it can return to the queue for a second attempt or
+    because its device failed, so workers must not exit before.
     """
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class Schedule:
                 self._changed.notify_all()
 
     def close(self) -> None:
-        """Expect no more jobs."""
+        """Accept no more jobs."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()

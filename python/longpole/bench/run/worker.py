@@ -1,4 +1,4 @@
-"""The part that runs at the device: its lease, its guard, and the attempts."""
+"""Runs the attempts of jobs on a device, with its lease and its guard."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CAN_BE_RETRIED: Final = frozenset({Outcome.NONZERO, Outcome.SIGNAL})
 
 
 class Tried(NamedTuple):
-    """The result of an attempt: its record, the fault of the device, and the time of a retry.
+    """The result of an attempt: its record, the fault of the device, and the delay before a retry.
 
     `retry_s` is the delay before the next attempt; None if this was the last.
     """
@@ -82,7 +82,7 @@ def device_lost(task: Task, reason: str, device: Device) -> Tried:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What is known when a job has ended, before it is judged."""
+    """What is known when a job has ended, before its outcome is determined."""
 
     ending: Ending
     output: Output
@@ -199,7 +199,7 @@ class LocalWorker:
             self.waits_for = None
 
     def _occupied(self, task: Task) -> str | None:
-        """Return who else uses the device, before its first job; None if nothing does."""
+        """Return a message if others use the device before its first job, otherwise None."""
         if self._is_ours:
             return None
         try:
@@ -220,7 +220,7 @@ class LocalWorker:
         changes = child_changes(self.device, os.environ)
         limit_s, limited_by_total = self._limit(job)
         output = Output(job.format)
-        before = self._read_device()  # a lost device gets no job
+        before = self._read_device()  # do not give a job to a lost device
         sampling.clear()
         began_ns = time.perf_counter_ns()
         started_at = datetime.now(UTC).isoformat()
@@ -252,7 +252,7 @@ class LocalWorker:
         )
 
     def _ready(self, lease: Lease) -> tuple[Guard, Sampling]:
-        """Return the guard of the device, and what it samples; both are new after a loss."""
+        """Return the guard of the device and its sampling; both are created again after a loss."""
         if self._guard is None or self._sampling is None:
             self._sampling = Sampling(self.device, self._provider, self._policy.lock_clock_mhz)
             self._guard = Guard(lease.filenos(), self._sampling)
@@ -260,7 +260,7 @@ class LocalWorker:
 
     @cached_property
     def _settings(self) -> dict[str, str]:
-        """Return the settings of the device, read once because that is slow."""
+        """Return the settings of the device, read once because reading them is slow."""
         return {} if self._provider is None else self._provider.settings(self.device)
 
     def _limit(self, job: Job) -> tuple[float | None, bool]:
@@ -278,7 +278,7 @@ class LocalWorker:
         return f"the limit of {self._policy.total_timeout_s:g} s for all jobs was reached"
 
     def _read_device(self) -> dict[str, Any] | None:
-        """Read clocks and temperature if that is cheap. None if unknown."""
+        """Read clocks and temperature if that is fast; None if unknown."""
         if self._provider is None or not self._provider.reads_fast:
             return None
         return self._provider.read(self.device).to_dict()
@@ -335,7 +335,7 @@ class LocalWorker:
 
 
 def _sampling_of(attempt: Attempt) -> dict[str, Any]:
-    """Return the conditions of the job that comparisons consider."""
+    """Return the conditions of the job that comparisons use."""
     during = attempt.environment["during"]
     return {
         "clock_mhz": during.get("clock_mhz"),

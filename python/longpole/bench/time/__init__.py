@@ -1,1 +1,1 @@
-"""Time functions, on the processor or on a device, and commands, in one or more processes."""
+"""Time functions, on the CPU or on a device, and commands, in one or more processes."""

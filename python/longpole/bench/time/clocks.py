@@ -1,10 +1,10 @@
-"""Clocks that time a function: the processor's, or a script.
+"""Clocks that time a function: CPU wall time, or a simulated clock.
 
 A clock times several calls at once, since one call may be shorter than its resolution. The meaning
 of a time depends on the clock and on the cache state, so both are in every record, and times taken
 in different ways are never compared.
 
-Linux counts the time waited for a processor, and thermal events.
+Linux counts the time waited for a CPU, and thermal events.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Clock(Protocol):
 
     @property
     def device(self) -> str:
-        """The timed hardware: the model of a processor or a device."""
+        """The timed hardware: the model of a CPU or a device."""
 
     @property
     def cache(self) -> Cache | None:
@@ -75,25 +75,25 @@ class Clock(Protocol):
 
 
 class Steady:
-    """Base of clocks that read no conditions and have no notes."""
+    """Base class of clocks that read no conditions and have no notes."""
 
     __slots__ = ()
 
     def is_undisturbed(self) -> bool:
-        """Return True: nothing is read."""
+        """Return True, since no conditions are read."""
         return True
 
-    def notes(self, function: Function) -> tuple[str, ...]:  # noqa: ARG002 - other clocks do
-        """Return nothing."""
+    def notes(self, function: Function) -> tuple[str, ...]:  # noqa: ARG002 - other clocks use it
+        """Return an empty tuple."""
         return ()
 
-    def host_ns(self, function: Function) -> float | None:  # noqa: ARG002 - other clocks do
+    def host_ns(self, function: Function) -> float | None:  # noqa: ARG002 - other clocks use it
         """Return None: it is not measured."""
         return None
 
 
 class Pressure:
-    """Fraction of the time since creation in which something waited for a processor.
+    """Fraction of the time since creation in which something waited for a CPU.
 
     All programs of the machine count, including ours (pressure stall information).
 
@@ -117,7 +117,7 @@ class Pressure:
 
 
 class ThermalEvents:
-    """Reports new events on each query; none if they are not counted.
+    """Reports whether there were new thermal events; never, if the system does not count them.
 
     Parameters
     ----------
@@ -144,10 +144,10 @@ class ThermalEvents:
 
 @dataclass(frozen=True, slots=True)
 class CpuClock(Steady):
-    """Wall time on this processor, including the cost of the call and of the loop, about 30 ns.
+    """Wall time on this CPU, including the cost of the call and of the loop, about 30 ns.
 
-    A sample counts as disturbed if the processor was throttled for heat meanwhile, where the system
-    counts that.
+    A sample counts as disturbed if the CPU was throttled for heat during it, if the system counts
+    such events.
 
     Examples
     --------
@@ -180,8 +180,8 @@ class CpuClock(Steady):
             function()
         return time.perf_counter_ns() - start_ns
 
-    def notes(self, function: Function) -> tuple[str, ...]:  # noqa: ARG002 - of the whole process
-        """Return a note if a GPU still executes what the calls have launched with torch."""
+    def notes(self, function: Function) -> tuple[str, ...]:  # noqa: ARG002 - applies to the whole process
+        """Return a note if a GPU still executes work that the calls launched with torch."""
         return (_LAUNCHED,) if _is_gpu_busy() else ()
 
 
@@ -244,7 +244,7 @@ class FakeClock(Steady):
 
 
 def _is_gpu_busy() -> bool:
-    """Whether work is queued on the current stream of torch, if the process uses a GPU with it."""
+    """Whether work is queued on the current stream of torch, if the process uses torch on a GPU."""
     torch = sys.modules.get("torch")
     with suppress(Exception):  # a failed device returns arbitrary errors
         return (

@@ -86,7 +86,7 @@ def main(text: str) -> int:
 
 
 def _take_turns(order: list[Subject], wanted: dict[str, Any]) -> None:
-    """Execute all in turns, forwards and backwards, while the budget lasts."""
+    """Execute all commands in turns, forwards and backwards, until the budget is used up."""
     deadline = time.monotonic() + wanted["budget_s"]
     for turn in range(_MOST_TURNS):
         alive = [each for each in order if each.outcome == "ok"]
@@ -166,9 +166,9 @@ def _shell_ns(shell: list[str] | None) -> float | None:
 
 
 def _waited_s() -> float | None:
-    """Return how long tasks of all programs together have waited for a processor."""
+    """Return how long tasks of all programs together have waited for a CPU."""
     try:
-        with open("/proc/pressure/cpu", encoding="ascii") as counters:  # noqa: PTH123 - stays small
+        with open("/proc/pressure/cpu", encoding="ascii") as counters:  # noqa: PTH123 - the process must stay small
             return int(counters.readline().rpartition("total=")[2]) / 1e6
     except (OSError, ValueError):
         return None
@@ -185,7 +185,7 @@ def _pressure(begin_s: float, waited_s: float | None) -> float | None:
 def _row(
     subject: Subject, shell_ns: float | None, began_at: float, pressure: float | None
 ) -> dict[str, Any]:
-    # An execution faster than the usual shell time counts as 0, not as negative.
+    # An execution faster than the shell's own start-up time counts as 0, not as negative.
     walls = [max(1.0, sample.wall_ns - (shell_ns or 0)) for sample in subject.samples]
     if walls and median(walls) <= 1.0:
         subject.fail(

@@ -1,18 +1,18 @@
 """Device time of functions that launch work on a GPU.
 
-Two events around a few calls do not time the kernels but their launches, where a launch takes
-longer than a kernel: the device waits for the host between them. So the host gets a head start:
-a *pad*, a kernel that spins for a given number of clock cycles, is launched first, then the start
-event, the calls, and the stop event. Whether the head start was long enough is checked for every
-sample: if the start event has come before the stop event was recorded, the host was late, the
-sample is dropped and the pad is made longer. The pad is bounded, so a function that waits for the
-device cannot deadlock.
+If a launch takes longer than a kernel, two events around a few calls time the launches instead of
+the kernels: the device waits for the host between the kernels. The host therefore gets a head
+start: a *pad*, a kernel that spins for a given number of clock cycles, is launched first, then the
+start event, the calls, and the stop event. Every sample is checked: if the device reached the start
+event before the stop event was recorded, the host was late, so the sample is dropped and the pad is
+lengthened. The length of the pad is bounded, so a function that waits for the device cannot
+deadlock.
 
-What the clock reads when nothing lies between two events is measured first and subtracted, and so
-is what the replay of a graph takes besides its nodes. The gaps between kernels remain: about 1 us
-between launches and 0.06 to 0.25 us between the nodes of a graph on an H100. A note says so if
-they matter. Work on another stream, which the events do not cover, and functions whose launches
-take longer than their kernels are detected by timing the same calls in other ways.
+The time between two events with nothing between them is measured first and subtracted, and so is
+the fixed cost of a graph replay. The gaps between kernels remain: about 1 us between launches and
+0.06 to 0.25 us between the nodes of a graph on an H100. A note reports them if they matter. Two
+problems are detected by timing the same calls in other ways: work on another stream, which the
+events do not cover, and functions whose launches take longer than their kernels.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ _SHORTEST_PAD_NS: Final = 50_000.0
 _LONGEST_PAD_NS: Final = 50e6
 _HEAD_START: Final = 1.5
 
-# Twice the pad is tried before fewer calls are.
+# The pad is doubled this many times before the number of calls is reduced.
 _DOUBLINGS: Final = 2
 
-# Work that the events do not see: the device is busy this much longer than they say.
+# If the device is busy this many times as long as the events show, they do not cover all work.
 _UNSEEN_FACTOR: Final = 5.0
 _UNSEEN_NS: Final = 20_000.0
 
 _CALIBRATION_CYCLES: Final = 1_000_000
 _CALIBRATIONS: Final = 5
 
-# What the replay of a graph takes besides its nodes, from graphs of short kernels.
+# Numbers of nodes from which the fixed cost of a graph replay is computed, with short kernels.
 _NODES: Final = (8, 16)
 _NODE_NS: Final = 2_000.0
 _REPLAYS: Final = 20
@@ -86,7 +86,7 @@ class WrongStreamError(DeviceError):
 
 
 class GpuLibrary(ABC):
-    """The part of a device library that a clock needs. Events are marks in the timed stream.
+    """The functions of a device library that a clock needs. Events are marks in the timed stream.
 
     The methods of the subclasses are described here.
     """
@@ -136,7 +136,7 @@ class GpuLibrary(ABC):
 
     @cached_property
     def _cycles_per_ns(self) -> float:
-        """The rate of the device's clock, from kernels that spin for a fixed number of cycles."""
+        """Rate of the device clock, measured with kernels that spin for a number of cycles."""
         durations_ns = []
         for _ in range(_CALIBRATIONS):
             start, stop = self.event(), self.event()
@@ -150,7 +150,7 @@ class GpuLibrary(ABC):
 
 @dataclass(slots=True)
 class _Known:
-    """What the clock has measured about a function."""
+    """Values that the clock has measured for a function."""
 
     function: Function
     host_ns: float
@@ -242,7 +242,7 @@ class GpuClock(Steady):
             return False
         try:
             self._library.capture(known.function, 1)
-        except (Exception, SystemExit):  # noqa: BLE001 - whatever it raises, it would raise later
+        except (Exception, SystemExit):  # noqa: BLE001 - any exception would be raised later too
             return False
         return True
 
@@ -251,7 +251,7 @@ class GpuClock(Steady):
 
     @cached_property
     def _replay_ns(self) -> float:
-        """The time between two events that the replay of a graph takes besides its nodes."""
+        """The fixed cost of a graph replay, in addition to the time of its nodes."""
         fewer_ns, more_ns = map(self._replay_of_nodes_ns, _NODES)
         return max(0.0, 2 * fewer_ns - more_ns - self._floor)
 
@@ -315,7 +315,7 @@ class GpuClock(Steady):
         return total_ns
 
     def _padded_ns(self, known: _Known, n_calls: int) -> float | None:
-        """Time calls after a pad; None if the host was late."""
+        """Time calls after a pad; None if the pad ended before the host had queued all of them."""
         called, repeats = known.function, n_calls
         if self.cache == "graph":
             called, repeats = self._graph(known, n_calls), 1
@@ -339,7 +339,7 @@ class GpuClock(Steady):
         return min(_LONGEST_PAD_NS, known.pad_factor * pad_ns)
 
     def _give_more_room(self, known: _Known) -> None:
-        """Lengthen the pad, then reduce the calls, then assume that the function waits."""
+        """Lengthen the pad, then reduce the calls, and finally assume that the function waits."""
         if known.pad_factor < 2**_DOUBLINGS:
             known.pad_factor *= 2
         elif known.n_calls > 1:
@@ -369,7 +369,7 @@ class GpuClock(Steady):
         return float(max(1, self._library.now_ns() - begin_ns))
 
     def _check_stream(self, known: _Known, padded_ns: float) -> None:
-        """Refuse work that the events did not cover."""
+        """Raise if the events did not cover the work."""
         if known.synchronizes or padded_ns > 2 * self._floor:
             return
         idle_ns = median(self._wall_ns(_Known(_nothing, 1.0, 1), 1) for _ in range(5))
@@ -410,7 +410,7 @@ class GpuClock(Steady):
 
 
 def flush_size_bytes(cache_bytes: int) -> int:
-    """Return how many bytes to write so that the last-level cache holds nothing else.
+    """Return how many bytes to write so that nothing else remains in the last-level cache.
 
     Examples
     --------

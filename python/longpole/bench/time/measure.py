@@ -49,7 +49,7 @@ def measure(
     clock: Clock | None = None,
     check: Callable[[Any], object] | None = None,
     effort: Effort | None = None,
-    bytes: float | None = None,  # noqa: A002 - what everybody calls it
+    bytes: float | None = None,  # noqa: A002 - the usual name in benchmark tools
     flops: float | None = None,
     dtype: str | None = None,
 ) -> Timing:
@@ -62,7 +62,7 @@ def measure(
     key
         Key for comparisons; by default its own name.
     clock
-        The clock; by default wall time on the processor.
+        The clock; by default wall time on the CPU.
     check
         Receives the result of the first call and of one after the last. If it returns False or
         raises, the function has no time.
@@ -95,8 +95,8 @@ def measure_in_turns(
 ) -> dict[str, Timing]:
     """Time several functions in turns.
 
-    Every other round goes backwards, so that drift of the machine affects all alike. All have
-    equally many samples.
+    The order is reversed in every second round, so that drift of the machine affects all functions
+    alike. All have the same number of samples.
 
     Parameters
     ----------
@@ -161,11 +161,11 @@ def _garbage_kept() -> Iterator[None]:
             gc.enable()
 
 
-# A function is warm when two consecutive windows of samples agree this well.
+# A function is warm when the medians of two consecutive windows of samples agree.
 _WINDOW: Final = 5
 _SETTLED: Final = 0.02
 
-# In units of the clock's shortest sample, which is 1 ms on the processor.
+# In units of the clock's shortest sample, which is 1 ms on the CPU.
 _SHORTEST_WARM_UP: Final = 30
 _SHORTEST_SAMPLING: Final = 20
 
@@ -247,7 +247,7 @@ def failures_noted(subject: Subject) -> Iterator[None]:
     """Turn exceptions of a function into its outcome, so that the others continue."""
     try:
         yield
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the function's own
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - functions of users can raise anything
         subject.fail(Outcome.RAISED, error)
 
 
@@ -264,7 +264,7 @@ def check_result(subject: Subject, check: Callable[[Any], object] | None) -> Non
     try:
         if check(result) is False:
             subject.fail(Outcome.WRONG, "the check says that the result is wrong")
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - `assert_close` and its like raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - `assert_close` and similar checks raise
         subject.fail(Outcome.WRONG, error)
 
 

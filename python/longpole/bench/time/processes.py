@@ -151,7 +151,7 @@ def time_in_processes(campaign: Campaign) -> Iterator[Record]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where runs are made: the guard, its sampling, and the device; None for the processor.
+    """Where runs are made: the guard, its sampling, and the device; None for the CPU.
 
     `caches` has the cache state that the first run of a point has chosen.
     """
@@ -203,7 +203,7 @@ def _looked_at(campaign: Campaign, place: _Place) -> Iterator[Record]:
 
 
 def compare_points(campaign: Campaign, records: Sequence[Record]) -> list[tuple[str, Comparison]]:
-    """Compare the first function with each of the others; return the results by name."""
+    """Compare the first function with each of the others; return the comparisons by name."""
     rows = [record.to_dict() for record in records]
     base, *others = campaign.names
     return [
@@ -322,7 +322,7 @@ def _wanted(
 
 
 def _told(record: Record, looks: list[int], device: DeviceInUse | None) -> Record:
-    """Add what the run's process does not know: the plan, and the model of the device."""
+    """Add what the process of the run does not know: the planned looks and the device model."""
     environment = dict(record.environment)
     if device is not None:
         environment |= device.facts

@@ -43,7 +43,7 @@ def find_function(name: str) -> Function:
     function = find_member(name)
     if not callable(function):
         message = f"{name} is not a function"
-        raise ValueError(message)  # noqa: TRY004 - what was asked for is wrong, not a type
+        raise ValueError(message)  # noqa: TRY004 - the value is wrong, not its type
     found: Function = function
     return found
 
@@ -85,12 +85,12 @@ def key_of(name: str, point: Point) -> str:
 
 
 def bound(function: Function, point: Point, *, factory: bool) -> Function:
-    """Return a function without arguments; if it cannot be created, timing it fails."""
+    """Return a function without arguments; if creating it fails, timing it reports the failure."""
     if not factory:
         return partial(function, **point)
     try:
         made = function(**point)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the user's own
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - functions of users can raise anything
         return partial(_fail, error)
     if not callable(made):
         return partial(_fail, TypeError("with --factory, FUNC must return a function"))
@@ -188,7 +188,7 @@ def _configs(name: str) -> list[Any]:
 
 
 def _label(config: Any) -> str:
-    """Return everything that a configuration sets, separated by commas."""
+    """Return everything that a configuration sets, as comma-separated text."""
     return _joined([*_arguments(config), *_options(config)])
 
 

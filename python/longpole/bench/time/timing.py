@@ -141,7 +141,7 @@ def evaluate(text: str, names: Mapping[str, int | float | str]) -> float:
     value = compute(text, numbers)
     if isinstance(value, bool) or not isinstance(value, int | float):
         message = f"{text!r} is not a number"
-        raise ValueError(message)  # noqa: TRY004 - what was asked for is wrong
+        raise ValueError(message)  # noqa: TRY004 - the value is wrong, not its type
     if not 0 < value < math.inf:
         message = f"{text!r} is {value:g}, not a positive number"
         raise ValueError(message)
@@ -149,7 +149,7 @@ def evaluate(text: str, names: Mapping[str, int | float | str]) -> float:
 
 
 class Stop(StrEnum):
-    """Why sampling ended."""
+    """Reason why sampling ended."""
 
     SAMPLES = "samples"
     BUDGET = "budget"
@@ -163,7 +163,7 @@ class Effort:
     ----------
     n_samples
         Samples per function; None for 25, or 100 if several take turns, and as many as take 20 ms
-        on the processor.
+        on the CPU.
     budget_s
         Total time including warm-up, which takes at most a fifth of it.
 
@@ -209,7 +209,7 @@ class Timing:
     started_at
         Start of sampling.
     cpu_pressure
-        Fraction of the sampling time in which something waited for a processor; None if the system
+        Fraction of the sampling time in which something waited for a CPU; None if the system
         does not count it.
     during
         Summary of the readings of a guard's sampler; empty without one.

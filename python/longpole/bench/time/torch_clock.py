@@ -92,7 +92,7 @@ class _TorchGpu(GpuLibrary):
         return elapsed_ms * _NS_PER_MS
 
     def spin_cycles(self, cycles: int) -> None:
-        self._torch.cuda._sleep(cycles)  # noqa: SLF001 - no other
+        self._torch.cuda._sleep(cycles)  # noqa: SLF001 - torch has no public function for it
 
     def flush(self) -> None:
         self._flushed.zero_()
@@ -161,7 +161,7 @@ def captured(torch: Any, function: Callable[[], object], n_calls: int) -> Callab
                 raised = error
                 raise
     except (Exception, SystemExit) as error:
-        if error is raised:  # the graph was closed: it is the function's own
+        if error is raised:  # the function itself raised it
             raise
         torch.cuda.set_stream(stream)
         _leave_capture_mode(torch)
@@ -278,7 +278,7 @@ class CuptiClock(Steady):
 
     def _cold_ns(self, function: Callable[[], object]) -> float:
         self._flushed.zero_()
-        self._torch.cuda.synchronize()  # so that the profiler does not record it
+        self._torch.cuda.synchronize()  # do not record the flush
         return self._recorded_ns(function, 1)
 
     def _recorded_ns(self, function: Callable[[], object], n_calls: int) -> float:

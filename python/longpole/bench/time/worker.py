@@ -170,7 +170,7 @@ def _is_usable(clock: Clock) -> bool:
     """Check whether the device still works."""
     try:
         clock.time_ns(_nothing, 1)
-    except Exception:  # noqa: BLE001 - whatever it raises, it raises for all that follow
+    except Exception:  # noqa: BLE001 - any exception means that later candidates would fail too
         return False
     return True
 

@@ -38,7 +38,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class DeviceInUse:
-    """A leased device: how a process uses only this one, and its model.
+    """A leased device: the variables that make only this one visible, and its model.
 
     `sampling` creates the configuration of a guard's sampler; each guard needs its own.
     """
@@ -54,7 +54,7 @@ class DeviceInUse:
 def device_in_use(
     clock: str, busy: Busy, lock_mhz: int | None = None
 ) -> Iterator[DeviceInUse | None]:
-    """Lease the first visible device for a clock that times one; None for the processor.
+    """Lease the first visible device for a clock that times one; None for the CPU.
 
     Parameters
     ----------

@@ -201,7 +201,7 @@ _MANDATORY: Final = "PT_VERSION"
 # The first version whose rows have leading dimensions.
 _LEADING_SINCE: Final = (2, 7)
 
-# The columns that the checks of single rows use, apart from places, kinds and times.
+# The columns that the checks of single rows use, in addition to places, kinds and times.
 _CHECKED: Final = frozenset(
     ("layout", "transa", "transb", "lda", "wildcards", "solution", "family", "time")
 )
@@ -275,7 +275,7 @@ def _problems(
 
 
 def _suspicious(file: TunableFile) -> Iterator[dict[str, Any]]:
-    """Yield the pieces that may have a problem of their own, as `_texts` and `_faults` see it."""
+    """Yield the pieces that may have a problem of their own, for `_texts` and `_faults`."""
     import polars as pl
 
     kind, outcome = pl.col("kind"), pl.col("status")

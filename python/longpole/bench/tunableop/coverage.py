@@ -1,4 +1,4 @@
-"""Which GEMMs a results file covers, and which remain to be tuned."""
+"""Determines which GEMMs a results file covers, and which remain to be tuned."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ class CoverageRow(Row):
     solution: str | None
     time_ns: float | None
     flops: int | None
-    """Null with wildcards, or beyond 63 bits."""
+    """Floating-point operations; null with wildcards, or beyond 63 bits."""
     share_of_flops: float | None
 
 
@@ -277,7 +277,7 @@ def coverage(untuned: Iterable[Source] | Source, results: Source) -> Coverage:
 
 
 def _tuned_rows(texts: list[bytes], rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the GEMMs with a row of their own."""
+    """Return the GEMMs for which the file has an exact row, without wildcards."""
     import polars as pl
 
     found = rows.drop_nulls("solution")

@@ -115,7 +115,7 @@ def select(
 def _rewritten(
     file: TunableFile, keys: set[Key], change: Callable[[str], str] | None
 ) -> TunableFile:
-    """Replace the results of `keys` by what `change` makes of their text, or remove them."""
+    """Replace the text of the results of `keys` by the result of `change`, or remove them."""
     kept, end = BytesIO(), 0
     seen: set[Key] = set()
     rows = file.outline.filter(file.outline["kind"] == "result")
@@ -138,7 +138,7 @@ def _rewritten(
 
 
 def _blas_log(row: str) -> str:
-    """Return the field that `BLAS_LOG` appends, or an empty text."""
+    """Return the field that `BLAS_LOG` appends, or an empty string."""
     return "".join(row.partition(_BLAS_LOG)[1:])
 
 

@@ -1,4 +1,4 @@
-"""The environment variables of TunableOp, problems of their values, and the installed torch.
+"""The environment variables of TunableOp, problems with their values, and the installed torch.
 
 torch reads each variable once, at the first GEMM or earlier; later changes have no effect.
 `os.putenv` changes the process but not `os.environ`, so Python code does not see it; set variables
@@ -161,7 +161,7 @@ def environment(
 def environment_warnings(
     environ: Mapping[str, str] | None = None, version: str | None = None
 ) -> list[str]:
-    """Return the problems of the variables in an environment.
+    """Return the problems with the variables in an environment.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def _of_one(name: str, value: str, version: Version | None) -> Iterator[str]:
 
 
 def _of_all(given: Mapping[str, str]) -> Iterator[str]:
-    """Check for combinations without effect, by names without the prefix."""
+    """Check for combinations of variables that have no effect; names are without the prefix."""
 
     def value(name: str) -> str:
         return given.get(name, _BY_NAME[PREFIX + name].default)
@@ -264,8 +264,7 @@ class Installed(NamedTuple):
 def installed_validators() -> Installed:
     """Return the validators of the installed torch.
 
-    torch knows its validators if it sees a GPU; otherwise only its version is known, and nothing if
-    it is not installed.
+    If torch sees no GPU, only its version is known. Empty if torch is not installed.
     """
     version = installed_version()
     if version is None:

@@ -1,9 +1,9 @@
-"""Which GEMMs a matrix product of torch looks up, by its arguments.
+"""Determines which GEMMs a matrix product of torch looks up, from its arguments.
 
-The kind of scaling determines the signature of a scaled product, `_scaled_mm`, and follows from the
-shapes of the scales. ROCm and CUDA builds of torch write different ones, so a product has two. The
-rules are those of torch 2.15; microscaled formats (MX, NVFP4), whose scales may be rearranged, are
-not derived.
+The kind of scaling is part of the signature of a scaled product, `_scaled_mm`, and follows from the
+shapes of the scales. ROCm and CUDA builds of torch write different signatures, so a product has
+two. The rules are those of torch 2.15; microscaled formats (MX, NVFP4), whose scales may be
+rearranged, are not derived.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["NOT_TUNABLE", "PRODUCTS", "SCALED", "gemms_of", "scaled_gemms"]
 
 SCALED: Final = ("aten::_scaled_mm", "aten::_scaled_mm_v2")
-"""The operators: the second, from torch 2.10 on, has the kind of scaling as an argument."""
+"""The scaled products; the second, from torch 2.10 on, has the kind of scaling as an argument."""
 
 PRODUCTS: Final = (
     "aten::mm",
@@ -167,7 +167,7 @@ class _Product:
 
 
 def scaled_gemms(operator: str, arguments: Sequence[Argument]) -> list[Gemm]:
-    """Return the GEMMs that a scaled product looks up, that of ROCm first.
+    """Return the GEMMs that a scaled product looks up: that of a ROCm build, then of a CUDA build.
 
     Parameters
     ----------

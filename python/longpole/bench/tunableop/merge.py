@@ -66,7 +66,7 @@ class Conflict(NamedTuple):
 
 
 class Conflicts(Sequence[Conflict]):
-    """GEMMs with different solutions, each created on request: there may be many.
+    """GEMMs with different solutions, created on request because there may be many.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Conflicts(Sequence[Conflict]):
         return next(self._of(rows, [rows.height]))
 
     def __iter__(self) -> Iterator[Conflict]:
-        """Make all of them, some at a time."""
+        """Yield all conflicts; they are created a few at a time."""
         for first in range(0, len(self), _CONFLICTS_AT_A_TIME):
             lengths = self._lengths[first : first + _CONFLICTS_AT_A_TIME]
             yield from self._of(self._rows.slice(self._begins[first], sum(lengths)), lengths)
@@ -109,7 +109,7 @@ class Conflicts(Sequence[Conflict]):
         return [0, *accumulate(self._lengths)]
 
     def _of(self, rows: pl.DataFrame, lengths: Iterable[int]) -> Iterator[Conflict]:
-        """Make conflicts of rows, that many for each."""
+        """Yield one conflict for each of `lengths`, from that number of consecutive rows."""
         found = self._found(rows)
         for length in lengths:
             part = tuple(islice(found, length))
@@ -257,7 +257,7 @@ def _merge_rows(
 
 
 def _in_order_of_choice(rows: pl.DataFrame, policy: Policy) -> pl.DataFrame:
-    """Sort rows by their GEMM, the row to choose first."""
+    """Sort rows by their GEMM, with the row to choose first."""
     import polars as pl
 
     if policy == "first":
@@ -267,7 +267,7 @@ def _in_order_of_choice(rows: pl.DataFrame, policy: Policy) -> pl.DataFrame:
 
 
 def _changes(column: str) -> pl.Expr:
-    """Whether a value is another one than that of the row before."""
+    """Whether a value differs from that of the previous row."""
     import polars as pl
 
     return (pl.col(column) != pl.col(column).shift()).fill_null(value=True)

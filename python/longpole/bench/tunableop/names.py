@@ -1,4 +1,4 @@
-"""Which files a torch process reads and writes.
+"""The names of the files that a torch process reads and writes.
 
 torch puts the ordinal of the device into the file name: in place of `%d`, or else before the last
 dot of the whole path. The ordinal counts the devices visible to the process, so processes that see
@@ -34,7 +34,7 @@ __all__ = [
 RESULTS: Final = "tunableop_results.csv"
 UNTUNED: Final = "tunableop_untuned.csv"
 
-# More devices than any process sees.
+# An upper limit on the number of devices that a process sees.
 _MOST_DEVICES: Final = 1024
 
 

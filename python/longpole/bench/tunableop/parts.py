@@ -1,8 +1,8 @@
-"""The rows of TunableOp files in columns: all columns a part at a time, or the few that decide.
+"""Reads TunableOp files as columns: all columns part by part, or only those needed to choose rows.
 
 A file of a shared tuning database has hundreds of thousands of rows. All columns of all rows take
-about ten times the file. What needs few columns uses the outline, in which GEMMs and solutions are
-numbers, and reads the names of the rows that it shows from the text.
+about ten times the size of the file. Operations that need few columns use the outline, in which
+GEMMs and solutions are numbers, and read the names of the rows that they show from the text.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def frames_of(text: bytes, columns: Collection[str] | None = None) -> Iterator[p
 
 
 def outline_of(texts: Sequence[bytes], *, place: bool = False) -> pl.DataFrame:
-    """Read the columns that decide between the pieces of files, in the order of the files.
+    """Read the columns that are needed to choose between rows, in the order of the files.
 
     The columns are `file`, `line`, `offset`, `length` (without the line end), `ending`, `kind`,
     `family`, `time_ns`, `flops` (null with wildcards, or beyond 63 bits), `has_wildcards`, and the
@@ -100,13 +100,13 @@ def named(texts: Sequence[bytes], rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _end_of_part(text: bytes, begin: int) -> int:
-    """Return where the part that begins at `begin` ends: after a line end, or with the file."""
+    """Return the end of the part that begins at `begin`: after a line end, or the file's end."""
     end = begin + _PART_BYTES
     while True:
         end = text.find(b"\n", end) + 1
         if not end:
             return len(text)
-        # A mark at the beginning of a part would be taken for that of the file.
+        # A byte order mark at the beginning of a part would be mistaken for that of the file.
         if not text.startswith(_BYTE_ORDER_MARK, end):
             return end
 

@@ -1,4 +1,4 @@
-"""A TunableOp file, read in pieces and written back byte for byte."""
+"""A TunableOp file, read in pieces that together are the file byte for byte."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ class GemmRow(Row):
     """A row of a file: a result or an untuned GEMM, with its parsed signatures."""
 
     line: int
-    """From 1; rows on the same line share the number."""
+    """Line number from 1; rows on the same line share the number."""
     offset: int
     n_bytes: int
-    """Including the line end."""
+    """Length in bytes, including the line end."""
     ending: Literal["lf", "crlf", "nothing"]
     kind: Literal["result", "untuned"]
     reason: None
-    """For unparsed lines, which are not GEMMs."""
+    """Null: only unparsed lines have a reason."""
     key: None
-    """For validators, which are not GEMMs."""
+    """Null: only validators have a key."""
     value: None
-    """For validators, which are not GEMMs."""
+    """Null: only validators have a value."""
     operator: str
     """Operator signature."""
     parameters: str
@@ -80,21 +80,21 @@ class GemmRow(Row):
     transa: str
     transb: str
     wildcards: str | None
-    """The sizes that match any."""
+    """Names of the sizes that match any size."""
     tail: str | None
-    """The part after the sizes."""
+    """The text after the sizes."""
     bias: str | None
     solution: str | None
     family: str | None
     """Library of the solution."""
     time: str | None
-    """As written, in ms."""
+    """Time as written, in ms."""
     blas_parameters: str | None
-    """Appended with `BLAS_LOG`."""
+    """The field that `BLAS_LOG` appends."""
     m: int | None
-    """As in BLAS."""
+    """Size as in BLAS."""
     n: int | None
-    """As in BLAS."""
+    """Size as in BLAS."""
     k: int | None
     batch: int | None
     lda: int | None
@@ -102,17 +102,17 @@ class GemmRow(Row):
     ldc: int | None
     solution_index: int | None
     time_ns: float | None
-    """Null unless positive and finite."""
+    """Time in ns; null unless positive and finite."""
     status: Literal["ok", "zero", "negative", "inf", "nan", "missing"] | None
     """Status of the time."""
     matmul_m: int | None
-    """As in torch."""
+    """Size as in torch."""
     matmul_n: int | None
-    """As in torch."""
+    """Size as in torch."""
 
 
 class Line(NamedTuple):
-    """A result or an untuned GEMM: its line, and what decides between two of them."""
+    """A result or an untuned GEMM: its line, and the values that decide which row is used."""
 
     line: int
     key: Key
@@ -124,7 +124,7 @@ class Line(NamedTuple):
 
     @property
     def rank(self) -> tuple[bool, float, str, bytes]:
-        """Sort key, smallest wins: a time before none, then shorter, then by name and spelling."""
+        """Sort key, smallest wins: rows with a time first, shorter ones first, then by name."""
         return self.time_ns is None, self.time_ns or 0.0, self.solution or "", self.text
 
 
@@ -176,12 +176,12 @@ class TunableFile:
         return pl.concat(self.parts())
 
     def parts(self, columns: Collection[str] | None = None) -> Iterator[pl.DataFrame]:
-        """Read the pieces again, a part of the file at a time, with some columns or all."""
+        """Read the pieces again, part by part, with some or all columns."""
         return frames_of(self.text, columns)
 
     @cached_property
     def outline(self) -> pl.DataFrame:
-        """The columns that decide between rows, in a fraction of the memory."""
+        """The columns that are needed to choose between rows, in a fraction of the memory."""
         return outline_of([self.text])
 
     def count(self, kind: str) -> int:
@@ -244,7 +244,7 @@ class TunableFile:
         return self.pieces.iter_rows(named=True)
 
     def line(self, row: Mapping[str, Any]) -> Line:
-        """Return what decides between pieces with the same GEMM."""
+        """Return a piece as a line, with the values that decide between rows of the same GEMM."""
         return Line(
             row["line"],
             (row["operator"], row["parameters"]),
@@ -366,7 +366,7 @@ def require_rows(files: Sequence[TunableFile]) -> None:
 
 
 def _holds(file: TunableFile, *kinds: str) -> bool:
-    """Whether a file has a piece of one of these kinds; reads no further than the first."""
+    """Whether a file has a piece of one of these kinds; stops reading at the first."""
     return any(not _of_kinds(part, *kinds).is_empty() for part in file.parts(()))
 
 

@@ -71,7 +71,7 @@ _DEFAULTS: Final = {variable.name: variable.default for variable in VARIABLES}
 
 
 class _Settings:
-    """Settings made here; those of the environment, when first read, take precedence."""
+    """Settings made in this process; those of the environment take precedence."""
 
     def __init__(self) -> None:
         self.clear()
@@ -85,7 +85,7 @@ class _Settings:
 
     @property
     def is_torch_name(self) -> bool:
-        """Whether the file name is torch's default or the environment's, and gets the ordinal."""
+        """Whether the file name is torch's default or from the environment: an ordinal is added."""
         return "FILENAME" not in self._set or PREFIX + "FILENAME" in (self._environ or {})
 
     def get(self, name: str) -> str:
@@ -281,7 +281,7 @@ def read_file(filename: str | None = None) -> bool:
 
 
 def _is_accepted(file: TunableFile, known: TunableFile) -> bool:
-    """Whether torch takes the rows of a file, as far as that is known."""
+    """Whether torch would accept the rows of a file, as far as that is known."""
     version = installed_version()
     given = file.validators.get("PT_VERSION")
     if given is None or (version is not None and given != version):

@@ -58,7 +58,7 @@ _SKIPPED: Final = (
     "PYTORCH_TUNABLEOP_TUNING=1 in the program"
 )
 
-# If no worker of any GPU has returned a result after this number, none will.
+# If this many workers per GPU have returned no result, none will.
 _MOST_BARREN: Final = 3
 
 
@@ -319,7 +319,7 @@ class _Run:
             self.failures += [Failure(*key, reason) for key in rest]
             return []
         if tuned:
-            return rest  # if the next GEMM is to blame, this shows when it is the first
+            return rest  # retried first, it fails again if it is the cause
         self.n_barren += 1
         self.failures.append(Failure(*rest[0], reason))
         return rest[1:]
@@ -333,7 +333,7 @@ class _Run:
 
 
 def _reason(record: Record) -> str:
-    """Return in one line why a worker left GEMMs undone."""
+    """Return a one-line reason why a worker did not tune all of its GEMMs."""
     if record.outcome is Outcome.OK:
         return "the worker ended without a result for it"
     return f"{record.outcome}: {record.message}" if record.message else str(record.outcome)
@@ -376,7 +376,7 @@ def _matching(pattern: str) -> Sequence[str]:
     if not any(wildcard in pattern for wildcard in "?*"):
         message = f"the pattern of the recorded files must hold ? or *, and {pattern!r} does not"
         raise ValueError(message)
-    return sorted(glob.glob(pattern))  # noqa: PTH207 - as torch takes it
+    return sorted(glob.glob(pattern))  # noqa: PTH207 - torch accepts such patterns too
 
 
 def _batches(costs: Mapping[Key, int], n_devices: int, batch_size: int) -> list[list[Key]]:

@@ -173,7 +173,7 @@ def tune_gemm(
     limits
         Limits of timing; by default torch's, after one warm-up call.
     clock
-        The clock, by default wall time on the processor; `TorchClock` for a GPU.
+        The clock, by default wall time on the CPU; `TorchClock` for a GPU.
     flush
         Function called before each timed call, outside the timing. torch clears the instruction
         cache there, which longpole does not do by itself.
@@ -224,7 +224,7 @@ class _Bench:
                 text = f"differs from the reference by {error:.2g} of its largest value"
                 return Attempt(shape, name, "wrong", text, error=error)
             time_ns, n_calls = self._time(function, arguments)
-        except Exception as raised:  # noqa: BLE001 - whatever a candidate raises is its outcome
+        except Exception as raised:  # noqa: BLE001 - any exception of a candidate is its outcome
             return Attempt(shape, name, "raised", f"{type(raised).__name__}: {raised}")
         if not 0 < time_ns < math.inf:
             return Attempt(shape, name, "no_time", "the clock saw no time pass", error=error)

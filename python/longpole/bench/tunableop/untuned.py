@@ -37,7 +37,7 @@ class Share(NamedTuple):
     file: TunableFile
     flops: int
     n_rows: int
-    """Number of its results and untuned GEMMs."""
+    """Number of results and untuned GEMMs in the file."""
 
 
 def gather_untuned(

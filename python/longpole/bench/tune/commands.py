@@ -71,7 +71,7 @@ class Commands:
         timeout_s: float | None = None,
         is_final: bool = False,
     ) -> None:
-        assert isinstance(task.candidate, Command)  # noqa: S101 - how it is made
+        assert isinstance(task.candidate, Command)  # noqa: S101 - only created for such candidates
         self._task, self._command = task, task.candidate
         self._runner, self._decided = runner, decided
         self._n_at_once, self._is_final = n_at_once, is_final
@@ -92,7 +92,10 @@ class Commands:
     def turns(
         self, points: Sequence[Point], number: int, n_turns: int, run_s: float
     ) -> list[list[Record]]:
-        """Run points in turns, every second turn backwards, while they succeed."""
+        """Run the points one after another in several rounds, each until it fails.
+
+        The order is random, and reversed in every second round.
+        """
         del run_s  # it was divided into turns
         places = list(range(len(points)))
         random.Random(number).shuffle(places)  # noqa: S311 - an order, not a secret
@@ -213,7 +216,7 @@ class Commands:
     @cached_property
     def _expected(self) -> Any:
         reference = self._task.reference
-        assert reference is not None  # noqa: S101 - asked for where there is one
+        assert reference is not None  # noqa: S101 - only called if there is a reference
         folder = self._task.folder
         if reference.file is not None and not self._has_output:
             text = (folder / reference.file).read_text(encoding="utf-8", errors="replace")

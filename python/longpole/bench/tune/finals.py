@@ -43,9 +43,9 @@ class Finalist(Data):
     """Whether it is indistinguishable from the winner, or worse by at most the gate; True for the
     winner."""
     worse_by: float | None = None
-    """How much worse than the winner, relative to it; None for the winner."""
+    """How much worse it is than the winner, as a fraction of the latter; None for the winner."""
     worse_interval: Interval | None = None
-    """Confidence interval of that; None with too few runs."""
+    """Confidence interval of `worse_by`; None with too few runs."""
     is_baseline: bool = False
 
 

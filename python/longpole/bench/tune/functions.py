@@ -61,7 +61,7 @@ class Functions:
         lock_clock_mhz: int | None = None,
         timeout_s: float | None = None,
     ) -> None:
-        assert isinstance(task.candidate, Function)  # noqa: S101 - how it is made
+        assert isinstance(task.candidate, Function)  # noqa: S101 - only created for such candidates
         self.n_known = 0
         self._task, self._function, self._decided = task, task.candidate, decided
         self._busy, self._lock = busy, lock_clock_mhz

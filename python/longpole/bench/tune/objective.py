@@ -1,4 +1,4 @@
-"""What to optimise: the time, the energy, or a printed number; and its measurements so far."""
+"""The quantity to optimise (time, energy, or a printed number), and its measurements so far."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Objective:
         return value if value is not None and 0 < value < math.inf else None
 
     def values(self, record: Record) -> list[float]:
-        """Return the quantity of each sample of a run, or of the run; empty if it failed."""
+        """Return the quantity of each sample of a run, or one for the run; empty if it failed."""
         if self.metric == "time" and record.outcome is Outcome.OK and record.samples_ns:
             return list(record.samples_ns)
         value = self.value(record)
@@ -95,7 +95,7 @@ class Objective:
         return value if self.goal == "min" else 1 / value
 
     def _printed(self, output: str) -> float | None:
-        """Return the last matching value in the end of the output."""
+        """Return the last matching value in the recorded end of the output."""
         if self.format.startswith(PATTERN_PREFIX):
             found = _in_groups(output, self.format.removeprefix(PATTERN_PREFIX), self.metric)
         else:
@@ -108,7 +108,7 @@ class Objective:
 
 
 def _in_groups(output: str, pattern: str, name: str) -> list[str | None]:
-    """Return what the last match of a pattern has in a group, in time linear in the output."""
+    """Return the values of a group in the last match of a pattern, in time linear in the output."""
     import polars as pl
 
     pattern = f"(?m){pattern}"
@@ -154,9 +154,9 @@ class Step(Data):
     """A change of the best candidate so far."""
 
     n_runs: int
-    """Number of runs until then."""
+    """Number of runs before the change."""
     measuring_s: float
-    """Total time of these runs in seconds."""
+    """Total time of the runs before the change, in seconds."""
     label: str
     value: float
 

@@ -1,6 +1,7 @@
-"""Spaces that are declared for other tuners: inputs of Kernel Tuner (T1), and `triton.autotune`.
+"""Reads spaces declared for other tuners: inputs of Kernel Tuner (T1), and `triton.autotune`.
 
-Neither package is needed: sources are parsed, not run. Configurations of Triton are also written.
+Neither package is needed: sources are parsed, not run. Configurations of Triton can also be
+written.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def read_t1(path: str | os.PathLike[str]) -> Space:
 
 
 def _values(given: Any) -> Any:
-    """Parse values written in Python, without running the code."""
+    """Parse values written as Python literals, without running any code."""
     if not isinstance(given, str):
         return given
     if match := _RANGE.fullmatch(given.strip()):

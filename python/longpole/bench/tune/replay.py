@@ -37,7 +37,7 @@ class Replayed(Data):
     n_found: int
     """Number of searches whose choice is worse than the best by at most the gate."""
     regret: float
-    """How much worse the median choice is than the best, relative to it."""
+    """How much worse the median choice is than the best candidate, as a fraction of the latter."""
     worst_regret: float
     n_runs: float
     """Mean number of runs per search."""
@@ -68,7 +68,7 @@ class _Recorded:
         self.objective = objective
         self.points: dict[str, Point] = {}
         self.runs: defaultdict[str, list[Record]] = defaultdict(list)
-        self.chance = random.Random(0)  # noqa: S311 - a draw, not a secret
+        self.chance = random.Random(0)  # noqa: S311 - a random draw, not a secret
         for record in records:
             point = record.tags.get("point")
             if isinstance(point, dict):

@@ -1,4 +1,4 @@
-"""Searches: screens candidates cheaply, then measures the best ones in turns by runs."""
+"""Searches a space: screens many candidates cheaply, then measures the best ones in turns."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Stage: TypeAlias = Literal["screening", "finals"]
 
 _MOST_TURNS: Final = 25
 _FINALS_SHARE: Final = 0.1
-"""Time of all runs of the finals without a budget, as a fraction of the screening time."""
+"""Time limit of all runs of the finals without a budget, as a fraction of the screening time."""
 
 
 class Runs(Protocol):
@@ -102,18 +102,18 @@ class Tuning(Data):
     confidence: float
     """Confidence that the best of the finalists is the winner or tied with it."""
     winner: Finalist | None
-    """None if every candidate failed."""
+    """Best finalist; None if every candidate failed."""
     baseline: Finalist | None
-    """None if it failed."""
+    """The baseline as a finalist; None if it failed."""
     speedup: float | None
     """Ratio of the baseline's cost to that of the winner."""
     speedup_interval: Interval | None
     finalists: list[Finalist]
-    """Best first."""
+    """All finalists, best first."""
     curve: list[Step]
     """Best candidate so far over the screening."""
     candidates: list[Candidate]
-    """In the order of their first runs."""
+    """All candidates, in the order of their first runs."""
 
     @property
     def tied(self) -> list[Finalist]:
@@ -363,7 +363,7 @@ def _n_turns(ledger: Ledger, points: Sequence[Point], run_s: float) -> int:
     return max(1, min(_MOST_TURNS, int(run_s / turn_s))) if turn_s else 1
 
 
-def _turns(  # noqa: PLR0917 - where and how long, then what `hold_finals` asks for
+def _turns(  # noqa: PLR0917 - what to run and how long, then the arguments of `hold_finals`
     ledger: Ledger, bench: Bench, n_turns: int, run_s: float, points: Sequence[Point], number: int
 ) -> list[list[float] | None]:
     """Make a run of the finalists; return their costs, turn by turn."""
@@ -394,7 +394,7 @@ def _copied(
     results: str | os.PathLike[str],
     devices: Sequence[Device],
 ) -> None:
-    """Copy runs of other searches that were made in the same environment."""
+    """Copy the runs of other searches that were made in the same environment."""
     known = ResultsFile(results).decided() if Path(results).exists() else {}
     with Store(results, resume=True) as store:
         for source in sources:
@@ -405,7 +405,7 @@ def _copied(
 
 
 def _is_of_today(environment: Mapping[str, Any], devices: Sequence[Device]) -> bool:
-    """Whether device, driver, libraries and machine are the current ones."""
+    """Whether a record was made with the current device, driver, libraries and machine."""
     changes = [text for text in fingerprint_changes(environment) if not text.startswith("boot ")]
     shown = environment.get("device")
     if isinstance(shown, dict):

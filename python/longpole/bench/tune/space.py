@@ -51,7 +51,7 @@ def powers_of_two(first: int, last: int) -> tuple[int, ...]:
 
 
 def label_of(point: Point) -> str:
-    """Return the name of a point, made of its values.
+    """Return the name of a point, composed of its values.
 
     Examples
     --------
@@ -200,7 +200,7 @@ class Space:
         raise TaskError(message)
 
     def _drawn(self, chance: random.Random, count: int) -> list[Point]:
-        """Draw from all points, stored as values only."""
+        """Choose points at random; all points are enumerated, stored as values without names."""
         if self.listed is not None:
             return chance.sample(self.listed, min(count, len(self.listed)))
         points = [tuple(point.values()) for point in self]
@@ -259,7 +259,7 @@ def _check_values(name: str, values: Sequence[Any]) -> None:
         return
     seen: dict[object, Value] = {}
     for value in values:
-        if not isinstance(value, int | float | str) or value != value:  # noqa: PLR0124 - NaN
+        if not isinstance(value, int | float | str) or value != value:  # noqa: PLR0124 - only NaN differs from itself
             message = (
                 f"parameter {name!r} has {value!r}, which is not a number, text or truth value"
             )

@@ -1,6 +1,7 @@
 """Search strategies: which candidates to run next, given the measurements so far.
 
-Besides our own there are those of Optuna and Kernel Tuner (extras `optuna` and `kernel-tuner`).
+In addition to longpole's own, there are those of Optuna and Kernel Tuner (extras `optuna` and
+`kernel-tuner`).
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ _MOST_AT_FIRST: Final = 1000
 _KEPT_SHARE: Final = 4
 _TRIALS: Final = 100
 
-# A value of a parameter is dropped after this many candidates that cost this many times the best.
+# A value of a parameter is dropped if this many candidates with it all failed, or cost this many
+# times as much as the best one.
 _ENOUGH: Final = 8
 _FAR_MORE: Final = 3.0
 
@@ -141,8 +143,8 @@ def _ranked(points: Sequence[Point], costs: Sequence[float | None]) -> list[Poin
 def find_strategy(name: str) -> Strategy:
     """Return a strategy by its name.
 
-    Besides those of `STRATEGIES` there are `optuna`, and `kernel-tuner:NAME` for the strategies of
-    Kernel Tuner.
+    In addition to those of `STRATEGIES`, there are `optuna`, and `kernel-tuner:NAME` for the
+    strategies of Kernel Tuner.
 
     Raises
     ------
@@ -276,7 +278,7 @@ def _searched(module: Any, space: Space, evaluate: Evaluate, effort: Effort) -> 
 
 
 class _Bench:
-    """A runner for Kernel Tuner that measures candidates where longpole does."""
+    """A runner for Kernel Tuner that measures candidates through longpole."""
 
     def __init__(self, space: Space, evaluate: Evaluate, effort: Effort) -> None:
         self._space, self._evaluate, self._effort = space, evaluate, effort
@@ -310,7 +312,7 @@ def _seeded(seed: int) -> Iterator[None]:
     """Seed the global random numbers, which Kernel Tuner uses, within the context."""
     import numpy as np
 
-    states = python_random.getstate(), np.random.get_state()  # noqa: NPY002 - those that it draws
+    states = python_random.getstate(), np.random.get_state()  # noqa: NPY002 - Kernel Tuner draws from the global generator
     python_random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002
     try:

@@ -210,7 +210,7 @@ def read_task(path: str | os.PathLike[str]) -> Task:
         fields = _fields(path)
         if unknown := sorted(fields.keys() - _KEYS):
             message = f"unknown key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}"
-            raise ValueError(message)  # noqa: TRY301 - one place names the file
+            raise ValueError(message)  # noqa: TRY301 - one place adds the name of the file
         return _task(fields, path.parent)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         said = {KeyError: f"{error} is missing", RecursionError: "it is nested too deeply"}
@@ -250,7 +250,7 @@ def _task(fields: Mapping[str, Any], folder: Path) -> Task:
 
 
 def _space(declared: Any, constraints: Sequence[str], folder: Path) -> Space:
-    """Return the declared space, or that of a file of Kernel Tuner or Triton."""
+    """Return the declared space, or the one in a file of Kernel Tuner or Triton."""
     if isinstance(declared, dict):
         return Space.parse(declared, constraints)
     if not isinstance(declared, str):

@@ -1,4 +1,4 @@
-"""Information about an input, and frames as rows, as parts of an answer."""
+"""Describes an input, and converts frames to rows, for an answer."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def csv_rows(frame: pl.DataFrame) -> Iterator[str]:
 
 
 def _csv_column(column: pl.Series) -> pl.Series:
-    """Return a column of which polars writes every cell as Python does."""
+    """Return a column whose cells polars writes as Python's CSV writer does."""
     import polars as pl
 
     if column.dtype.is_float():

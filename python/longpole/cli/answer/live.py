@@ -21,7 +21,7 @@ __all__ = ["Live", "bar", "is_watched", "reading"]
 _LEAST_INTERVAL_S: Final = 0.1
 _WIDTH: Final = 80
 _BAR_CHARACTERS: Final = 30
-# Faster reading needs no bar.
+# A bar is shown only if reading takes longer than this.
 _PATIENCE_SECONDS: Final = 0.5
 
 

@@ -29,7 +29,7 @@ __all__ = ["gain_parts", "overview", "path_stack", "tiles"]
 
 _MOST_DEVICES: Final = 4
 
-# A utilisation says little if the work of most kernels is unknown.
+# If less than this share of the kernel time has known work, the utilisation is not meaningful.
 _LEAST_KNOWN: Final = 0.5
 _ALL: Final = 0.99
 
@@ -112,8 +112,8 @@ def _intervals(trace: Trace, remedies: Sequence[Remedy], window: Window) -> Inte
 def _interval(remedy: Remedy, seen: Container[int], window: Window) -> Interval:
     """Return the interval of a remedy, with its first event.
 
-    If the window does not show it, also the longest part of a thread in the window that the remedy
-    changes.
+    If that event is outside the window, also the longest part of a thread in the window that the
+    remedy changes.
     """
     low, high, words = remedy.told
     evidence = f": {remedy.evidence}" if remedy.evidence else ""
@@ -208,7 +208,7 @@ def _roofline_tiles(roofline: Roofline | None) -> list[Tile]:
 
 
 def _of_kernels(known: float) -> list[str]:
-    """Return for how many of the kernels a figure holds, unless for all."""
+    """Return the share of the kernels that a value covers, as a note; empty for all kernels."""
     return [f"known for {share(known)} of the kernel time"] if known < _ALL else []
 
 

@@ -74,7 +74,7 @@ class TableData(Row):
     """A table; without a name, the list of tables.
 
     Each entry of the list has its `table`, its contents (`sentence`), and the question it answers
-    (`group`). Tables with fields besides their rows have these as further keys.
+    (`group`). Fields of a table other than its rows are further keys.
     """
 
     table: str | None
@@ -107,7 +107,7 @@ def tables() -> dict[str, str]:
 
 
 def groups_by_gain(gains: Mapping[Side, float]) -> list[str]:
-    """Sort the groups of tables: those of a side of the program by how much it limits the step.
+    """Sort the groups of tables: first those about the side of the program that limits it most.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def worth_tuning(path: str, trace: Trace, window: Window | None) -> Answer:
 
 
 def _less(rows: pl.DataFrame, worth: pl.DataFrame) -> list[Block]:
-    """Report that some rows are left out for their small gain."""
+    """Report that some rows are left out because their gain is small."""
     n_others = rows.height - worth.height
     if not n_others:
         return []
@@ -234,7 +234,7 @@ def rows_of_question(trace: Trace, window: Window | None, shown: Shown) -> pl.Da
 
 @usage_errors()
 def _answer_of(recording: Trace | Allocations, window: Window | None, shown: Shown) -> Any:
-    """Ask a question with its options; `top` only if it was given."""
+    """Answer a question with its options; `top` is passed only if it was given."""
     given = {"where": shown.where, "sort": shown.sort, **shown.choices}
     given |= {} if shown.top is None else {"top": shown.top}
     accepted = choices_of(shown.table)
@@ -305,7 +305,7 @@ def _of_rows(
     why: Callable[[], str],
     notes: Sequence[Block] = (),
 ) -> Document:
-    """Return a document of rows; `why` says why there are none."""
+    """Return a document of rows; `why` returns the reason if there are none."""
     path = known["input"]["path"]
     kept = rows if shown.top is None else rows.head(shown.top)
     truncated = {"rows": {"shown": kept.height, "total": rows.height}}

@@ -44,9 +44,9 @@ _REASONS: Final = frozenset({"profiler_message", "unknown_categories"})
 _UNKNOWN_TASKS: Final = frozenset({"unknown_task_type", "unknown_device_line"})
 # Codes of records without a valid time.
 _UNTIMED: Final = frozenset({"zero_timestamp", "negative_duration"})
-# Activities of one stream overlap by at most this fraction of a window, unless records are wrong.
+# Larger overlaps of activities on one stream, as a share of the window, mean wrong records.
 _MUCH_OVERLAP: Final = 0.1
-# Less work from before the recording does not change a relevant gain.
+# If less of the work was launched before the recording, no relevant gain changes.
 _MUCH_EARLIER: Final = 0.01
 
 
@@ -117,12 +117,12 @@ def _scope(trace: Trace, about: Found | Window, times: tuple[int, int]) -> dict[
 
 
 def abstentions(verdict: Verdict, window: str) -> list[Abstention]:
-    """Return why a window has no verdict, if so."""
+    """Return the reasons why a window has no verdict; empty if it has one."""
     return [Abstention(verdict.cause, window)] if verdict.cause else []
 
 
 def exit_code_of(verdict: Verdict) -> int:
-    """Return the exit code, which tells whether the verdict is inconclusive."""
+    """Return the exit code, which shows whether the verdict is inconclusive."""
     is_open = verdict.status == "inconclusive"
     return exit_codes.INCONCLUSIVE if is_open else exit_codes.OK
 

@@ -1,4 +1,4 @@
-"""Which files a command reads and writes, and the part of a command line after `--`."""
+"""Finds the files that a command reads and writes, and the arguments after `--`."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ def _paths(text: str) -> Iterator[Path]:
 
 
 class CommandBehindDashes(click.Command):
-    """Keeps what follows `--` separate: it is a command to run, never an argument."""
+    """Keeps the arguments after `--` separate: they are a command to run, never options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Cut the arguments at the first `--`."""
+        """Split the arguments at the first `--`."""
         if "--" in args:
             middle = args.index("--")
             args, ctx.meta[_BEHIND] = args[:middle], args[middle + 1 :]
@@ -93,6 +93,6 @@ class CommandBehindDashes(click.Command):
 
 
 def behind_dashes() -> list[str] | None:
-    """Return what follows `--` on this command line; None without `--`."""
+    """Return the arguments after `--` on this command line; None without `--`."""
     found: list[str] | None = click.get_current_context().meta.get(_BEHIND)
     return found

@@ -41,7 +41,7 @@ Command = TypeVar("Command", bound="Callable[..., int]")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to answer, independent of the question."""
+    """Options on how to answer, independent of the question."""
 
     form: str
     color: str

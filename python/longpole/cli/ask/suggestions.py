@@ -1,4 +1,4 @@
-"""Suggests what an unknown option may have meant."""
+"""Suggests which option an unknown one may have meant."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _ELSEWHERE: Final = {
     "list": "`longpole table TRACE` lists the tables",
     "version": "`longpole --version`",
 }
-"""What has no option of the command: advice by the word that users try."""
+"""Advice for words that users try but for which the command has no option."""
 
 
 def closest(name: str, known: Iterable[str], otherwise: str) -> str:

@@ -40,7 +40,7 @@ _CODES: Final = {
 
 
 class Compared(Row):
-    """What is faster, slower or the same."""
+    """The result of a comparison."""
 
     verdict: Verdict
     """Most severe verdict of all keys."""

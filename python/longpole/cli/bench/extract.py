@@ -47,13 +47,13 @@ class ExtractedRow(Row):
     format: str
     operation: str | None
     time_ns: float | None
-    """As printed; an integer if it has no fraction."""
+    """Time as printed, in ns; an integer if it has no fraction."""
     printed_time: str
     printed_unit: str
     workspace_bytes: int | None
     data_bytes: int | None
     status: Literal["ok", "zero", "negative", "inf", "nan", "missing", "failed", "cut"]
-    """Only rows with the status `ok` may be compared."""
+    """Status of the time; only rows with the status `ok` may be compared."""
     fields: dict[str, str]
     """Other values of the row, under the tool's names."""
 

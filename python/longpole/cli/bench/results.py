@@ -150,7 +150,7 @@ def _row(record: Record) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The fastest result of a key, or of the value of a tag."""
+    """The fastest result of a key, or of a value of a tag."""
 
     key: str
     """The key, or the value of the tag."""

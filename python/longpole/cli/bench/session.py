@@ -84,7 +84,7 @@ class Session:
             make_room(self.results, force=False)
         check_plan_can_be_written(self.plan, force=force)
         if force:
-            make_room(self.results, force=True)  # remove nothing for a run that cannot start
+            make_room(self.results, force=True)  # only after all checks, since it removes files
 
     def save(self, *, force: bool) -> None:
         """Store the plan, so that the run can be resumed."""
@@ -122,7 +122,7 @@ class Summary:
     """Path of the results file."""
     n_jobs: int
     n_done_before: int
-    """Number of jobs done before."""
+    """Number of jobs that an earlier run completed."""
     duration_ns: int
     outcomes: dict[str, int]
     """Number of jobs by outcome."""
@@ -250,7 +250,7 @@ def continued_by(command: str, kept: str = "") -> Iterator[None]:
 
 
 class Writable(Protocol):
-    """A stream for permanent lines."""
+    """A stream for lines that stay on the screen above the progress bar."""
 
     def write(self, text: str) -> object:
         """Write a line above the progress."""

@@ -1,4 +1,4 @@
-"""The times of functions and commands, as an answer."""
+"""Formats the times of functions and commands as an answer."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ _CHOICES: Final = {
 class Timed:
     """Time of a function or a command over all of its runs.
 
-    What a command used is None for a function, and rates are None if its work is unknown.
+    The resources that a command used are None for a function, and rates are None if the work is
+    unknown.
     """
 
     key: str
@@ -83,15 +84,15 @@ class Timed:
     host_ns: float | None = None
     """Time that the host takes to launch a call on a device, if the clock measures it."""
     clock_mhz: float | None = None
-    """Clock of the device during the runs, median."""
+    """Median clock of the device during the runs."""
     clock_min_mhz: float | None = None
     clock_max_mhz: float | None = None
     throttle_reasons: list[str] = field(default_factory=list)
-    """Why the device was not clocked higher during the runs."""
+    """Reasons why the device did not run at a higher clock."""
     user_ns: float | None = None
-    """Processor time in the program."""
+    """CPU time in the program."""
     system_ns: float | None = None
-    """Processor time in the kernel of the operating system."""
+    """CPU time in the kernel of the operating system."""
     peak_rss_bytes: int | None = None
     n_outliers: int | None = None
     """Number of executions that took much longer or shorter than the others."""

@@ -19,7 +19,7 @@ _LENGTHS: Final = (2_000, 300, 60)
 """Lengths to which strings are cut, tried in order until the answer is short enough."""
 
 _SHORTENED: Final = ("data", "evidence", "warnings", "abstains_because", "inputs", "error")
-_LEAST: Final = 2  # pairs stay together
+_LEAST: Final = 2  # so that pairs are not split
 _LONGEST_KEY: Final = 200
 _EVENT_KEYS: Final = frozenset({"event", "events", "longest_event"})
 

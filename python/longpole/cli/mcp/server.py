@@ -82,7 +82,7 @@ def _tool(name: str) -> types.Tool:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of one question."""
+    """The limits of one tool call."""
 
     time_s: float = 120
     memory_gb: float = 8
@@ -134,7 +134,7 @@ class Workers:
             "time_limit_s": self._limits.time_s,
             "memory_limit_gb": self._limits.memory_gb,
         }
-        assert process.stdin is not None  # noqa: S101 (it was opened as a pipe)
+        assert process.stdin is not None  # noqa: S101 - the process was opened with pipes
         assert process.stdout is not None  # noqa: S101
         try:
             await process.stdin.send(json.dumps(question).encode() + b"\n")

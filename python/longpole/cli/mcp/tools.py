@@ -155,7 +155,7 @@ def _check(name: str, arguments: Mapping[str, Any]) -> None:
 
 
 def _words(name: str, arguments: Mapping[str, Any], files: Mapping[str, str]) -> list[str]:
-    """Convert a call to the words of a command line."""
+    """Convert a tool call to the arguments of a command line."""
     words = list(files.values())
     if name == "table":
         words += [arguments["table"]]

@@ -37,7 +37,7 @@ def main() -> None:
     """Answer the question on stdin, on stdout."""
     told = os.dup(1)
     os.dup2(2, 1)  # output of libraries is not part of the answer
-    import polars  # noqa: F401, ICN001 - slow to import: before the question comes
+    import polars  # noqa: F401, ICN001 - slow to import
 
     asked: dict[str, Any] | None = json.loads(sys.stdin.buffer.readline() or "null")
     if asked is None:  # the server has ended

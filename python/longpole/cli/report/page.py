@@ -1,4 +1,4 @@
-"""The page of a report: the answers about traces, and about the difference of two sides."""
+"""Builds the page of a report: the answers about traces, or the difference of two sides."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ LIMITS: Final = (
     "Without `cuda_sync` records, waits between calls and streams are inferred if possible.",
     "One rank cannot tell whether others were late: time in communication may be waiting for them.",
 )
-"""What a report does not show."""
+"""Limits that are listed at the end of a report."""
 APART: Final = (
     "These traces are not ranks of one run, or share no collectives, so each is shown alone. "
     "`longpole report NEW --diff BASE -o FILE` compares two runs."
@@ -125,7 +125,7 @@ def diff_page(
 def _each(
     traces: Sequence[Named], names: Sequence[str], ranks: Sequence[int], asked: Asked
 ) -> Section:
-    """Return a section for each trace, awaited ranks first, and a list of the rest."""
+    """Return a section for each trace, awaited ranks first, and a list of the others."""
     place = {trace.rank: number for number, (_, trace) in enumerate(traces)}
     order = [place[rank] for rank in ranks] or list(range(len(traces)))
     parts: list[Part] = [] if ranks else [Sentence(APART)]
@@ -228,7 +228,7 @@ class _About:
             return None
 
     def timeline(self, window: Window, path: CriticalPath) -> Section:
-        """Draw what ran; the longest names of the path are listed below it."""
+        """Draw what ran in the window; the longest names of the path are listed below."""
         drawn = lanes(self.trace, window, path)
         return self.section("timeline", "Timeline", [replace(drawn, longest=())] if drawn else [])
 
@@ -306,7 +306,7 @@ def names_of(traces: Sequence[Named]) -> list[str]:
 
 
 def facts_of(traces: Sequence[Named]) -> list[str]:
-    """Return what was read."""
+    """Return the facts about the traces that were read."""
     (path, first), several = traces[0], len(traces) > 1
     n_events = count(sum(trace.n_events for _, trace in traces), "event")
     formats = sorted({trace.format for _, trace in traces})
@@ -327,7 +327,7 @@ def facts_of(traces: Sequence[Named]) -> list[str]:
 
 
 def _folder(traces: Sequence[Named]) -> str:
-    """Return the folder of all traces; empty if there is none in common."""
+    """Return the folder that all traces are in; empty if they have none in common."""
     folders = [str(PurePath(path).parent) for path, _ in traces]
     try:
         return os.path.commonpath(folders)

@@ -223,7 +223,7 @@ def _environs(visible: tuple[str, ...]) -> list[dict[str, str]]:
 
 
 def _check_answer(path: str, problems: Sequence[Problem]) -> Answer:
-    """List problems with their codes; errors and warnings are findings."""
+    """List problems with their codes; errors and warnings set the exit code."""
     from longpole.cli.tunableop.data import Checked
 
     is_bad = any(problem.severity != "info" for problem in problems)

@@ -209,7 +209,7 @@ def _wildcards(found: Coverage) -> list[str]:
 
 
 def _wildcard_note(what: str) -> str:
-    """Return when torch uses a row with wildcards for what only such a row matches."""
+    """Return a note on when torch uses rows with wildcards."""
     return (
         f"{what} matched only by a row with wildcards, which torch uses from 2.15 on with "
         "PYTORCH_TUNABLEOP_WILDCARD_FALLBACK=1 and PYTORCH_TUNABLEOP_TUNING=0"

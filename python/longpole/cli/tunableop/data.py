@@ -50,7 +50,7 @@ class VariableRow(Row):
     """An environment variable to set."""
 
     variable: str
-    """With its value, as `NAME=VALUE`."""
+    """Variable with its value, as `NAME=VALUE`."""
     meaning: str
 
 
@@ -60,7 +60,7 @@ class MergedRow(Row):
     file: str
     validators: str
     gemms: int
-    """Number of its GEMMs."""
+    """Number of GEMMs in the file."""
     dropped: int
     """Number of rows dropped for another row of the same GEMM."""
     conflicts: int
@@ -86,7 +86,7 @@ class Speedups(Row):
     """The gain from tuning."""
 
     geometric_mean: float | None
-    """Of the ratios, with each GEMM counted once."""
+    """Geometric mean of the ratios, with each GEMM counted once."""
     of_one_call_each: float | None
     """Speedup of all of them together if each is called once."""
     rows: Annotated[pl.DataFrame, SpeedupRow]

@@ -240,7 +240,7 @@ def _ranking(name: str, trace: Trace, found: Found) -> Answer:
 
 
 def _selected(chosen: list[tuple[Change, int]]) -> list[Block]:
-    """Report how many events a pattern selects, since it may select others than intended."""
+    """Report how many events a pattern selects, since these may not be the intended ones."""
     told = [
         f"{_words(change)}: {_how(change.matching)} selects {count(n_edges, 'edge')} of the "
         "dependency graph of the whole trace."

@@ -42,7 +42,7 @@ def remedy_blocks(trace: Trace, found: Found, remedy: Remedy, n_steps: int) -> l
 
 
 def _changes(trace: Trace, remedy: Remedy, n_steps: int) -> Table:
-    """List the changes: those that surely hold, and those of the upper bound if they differ."""
+    """List the changes of the lower bound, and those of the upper bound if they differ."""
     least, most = remedy.changes, remedy.hopeful_changes
     sets = {"at least": least, "at most": most} if least != most else {"always": least}
     number_of = f"number in {n_steps} steps" if n_steps > 1 else "number"
@@ -54,7 +54,7 @@ def _changes(trace: Trace, remedy: Remedy, n_steps: int) -> Table:
 
 
 def _alike(trace: Trace, changes: Sequence[Change]) -> Iterator[tuple[str, str, int | None]]:
-    """Yield changes of one effect and kind together: effect, what it is about, number."""
+    """Yield the changes grouped by effect and kind: effect, what they apply to, number."""
     groups: dict[tuple[type, str], list[Change]] = {}
     for change in changes:
         groups.setdefault((type(change), _kind_of(trace, change)), []).append(change)
@@ -74,7 +74,7 @@ def _kind_of(trace: Trace, change: Change) -> str:
 
 
 def _effect(alike: Sequence[Change]) -> str:
-    """Return what changes of one kind do, in words."""
+    """Describe the effect of changes of one kind."""
     first = alike[0]
     if isinstance(first, RemoveWait):
         return "no wait"

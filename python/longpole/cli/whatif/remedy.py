@@ -51,7 +51,7 @@ class TimedForm(Row):
     slow_ns: float
     changed_ns: float
     factor: list[float]
-    """The tenth part of the factors between the two, the median, and the nine tenths."""
+    """The tenth percentile of the factors between the two forms, the median, and the ninetieth."""
 
 
 class SomeRemedies(Row):
@@ -60,11 +60,12 @@ class SomeRemedies(Row):
     length_ns: int
     remedies: list[Remedy]
     script: str | None
-    """What was written and run to time both forms."""
+    """Path of the script that timed both forms."""
     forms: list[TimedForm]
     measured_low: float | None
-    """Least share that the first remedy saves with the measured factors; null if nothing was timed
-    on the device on which the trace was recorded."""
+    """Smallest share that the first remedy saves with the measured factors; null if nothing was
+    timed on the device on which the trace was recorded.
+    """
     measured_high: float | None
     after: AfterRemedies | None
     """All of them together, and what limits the program then; null if none fits."""
@@ -179,7 +180,7 @@ def _timed(
         text = remedy_script(trace, remedy, rows[0].forms if rows else ())
     with new_file(script, force=False, inputs=[Path(name)]) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
-    done = subprocess.run(  # noqa: S603 - what was written above
+    done = subprocess.run(  # noqa: S603 - the script was written above
         [sys.executable, str(script)], capture_output=True, text=True, check=False
     )
     if done.returncode:
@@ -192,7 +193,7 @@ def _timed(
 def _measured(
     trace: Trace, found: Found, verdict: Verdict, row: Remedy, forms: list[TimedForm]
 ) -> tuple[float, float]:
-    """Return the least and the most that a remedy saves with the measured factors."""
+    """Return the smallest and the largest saving of a remedy with the measured factors."""
     factors = [form["factor"] for form in forms]
     sets = (
         _with_factors(row.changes, row, [slowest for _, _, slowest in factors]),
@@ -208,7 +209,7 @@ def _measured(
 
 
 def _with_factors(changes: Sequence[Change], row: Remedy, factors: list[float]) -> list[Change]:
-    """Replace what changes assume of the timed kernels by what was measured."""
+    """Replace the assumed factors of the timed kernels by the measured ones."""
     timed = {event for form in row.forms for event in form.events}
     time_ranges = {time_range for form in row.forms for time_range in form.time_ranges}
     kept: list[Change] = []

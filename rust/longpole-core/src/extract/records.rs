@@ -143,7 +143,7 @@ pub struct Extraction {
     pub formats: Vec<String>,
     /// The measurements.
     pub records: RecordTable,
-    /// Their additional fields.
+    /// The additional fields of the measurements.
     pub fields: FieldTable,
     /// The rejected rows.
     pub rejections: RejectionTable,

@@ -31,7 +31,7 @@ columns! {
         pub moving_ns: i64,
         /// The peer of its longest wait.
         pub awaited_peer: Option<i64>,
-        /// Duration of that wait.
+        /// Duration of its longest wait for one peer.
         pub awaited_ns: i64,
         /// Largest peer number plus one: the minimum number of participating ranks.
         pub group_size: i64,
@@ -43,9 +43,9 @@ columns! {
 pub struct Awaited {
     /// The collective with the longest wait for one peer.
     pub event: EventId,
-    /// That peer, by its number in the group.
+    /// The peer with the longest wait, by its number in the group.
     pub peer: i64,
-    /// Duration of that wait.
+    /// Duration of the longest wait for one peer.
     pub peer_ns: i64,
     /// Total waiting of all of them.
     pub waiting_ns: i64,

@@ -311,7 +311,7 @@ fn n_elements(dims: &serde_json::Value) -> Option<i64> {
 }
 
 /// Returns the other rank of a send or receive. The argument `Rank` also contains the other rank,
-/// not the own one.
+/// not its own.
 fn peer(operation: Option<Collective>, number: impl Fn(&str) -> Option<i64>) -> Option<i64> {
     let named = match operation {
         Some(Collective::Send) => number("Dst Rank"),

@@ -150,7 +150,7 @@ struct Tree {
     /// The label of each row.
     label: Vec<u32>,
     /// The row that was entered after each row the last time. Programs repeat themselves, so this
-    /// mostly saves a search.
+    /// mostly avoids a search.
     next: Vec<u32>,
     last: u32,
 }

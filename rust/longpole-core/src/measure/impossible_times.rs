@@ -17,7 +17,7 @@ pub(super) struct ImpossibleTimes {
     pub(super) out_of_order: Vec<(EventId, i64)>,
     /// The device was idle long before an activity that had already been launched.
     pub(super) late_on_idle_device: Vec<(EventId, i64)>,
-    /// These, and the activities queued after them.
+    /// The activities that started late on an idle device, and those queued after them.
     displaced: Vec<EventId>,
     /// An activity starts long before its launch, although others of the device start after theirs.
     pub(super) before_launch: Vec<(EventId, i64)>,
@@ -100,10 +100,10 @@ pub(super) fn overlapping(tables: &Tables, work: &[EventId]) -> Vec<(EventId, i6
     found
 }
 
-/// Launches take up to this long, and activities of a stream share less time if they may.
+/// Maximum latency of a launch, and maximum overlap of activities of a stream that may overlap.
 const PROMPT_NS: i64 = 100_000;
 
-/// At least this many launches of a device show that its clock is right.
+/// Minimum number of prompt launches which show that the clock of a device is right.
 const LEAST_PROMPT: usize = 3;
 
 /// An activity that starts this long after its launch, on a device that was idle meanwhile, has a

@@ -28,9 +28,9 @@ pub struct Solution {
 /// The length of the usual window of a scope (the lower median), with bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lengths {
-    /// As recorded.
+    /// The length as recorded.
     pub recorded_ns: i64,
-    /// Without the recording cost.
+    /// The length without the recording cost.
     pub usual_ns: i64,
     /// Lower bound, for the largest recording cost.
     pub least_ns: i64,
@@ -59,7 +59,7 @@ const HOST_PERCENT: i64 = 10;
 
 const DEVICE_PERCENT: i64 = 2;
 
-/// The host limits a program whose recording cost is more than this part of the window.
+/// The host limits a program whose recording cost is more than one part in this many of the window.
 const HOST_LIMITS_ONE_IN: i64 = 500;
 
 /// Maximum number of steps in the search for a factor.

@@ -1,5 +1,5 @@
-//! The critical path of a window and what-if analysis: graph, window -> the chain that determined
-//! the end, and how it changes if something takes less time.
+//! The critical path of a window (the chain that determined its end), and what-if analysis: how the
+//! window changes if something takes less time.
 
 #[cfg(test)]
 mod brute_force;

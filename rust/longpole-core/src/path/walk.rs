@@ -137,8 +137,8 @@ pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
     path
 }
 
-/// Whether a clock that is probably off may change a good part of a segment: one that leads from
-/// the host to a device or back, or that lies on the device before or after such a segment.
+/// Whether an error of the device clock may be a large part of a segment that leads from the host
+/// to a device or back, or that lies on the device before or after such a segment.
 fn is_blurred(
     graph: &Graph,
     edge: &Edge,

@@ -30,7 +30,7 @@ const SAMPLE: usize = 48;
 /// Maximum number of shifts that are tried in full.
 const MOST_SHIFTS: usize = 8;
 
-/// A second shift counts as equally good if it explains this part of the pairs of the best.
+/// A second shift counts as equally good if it explains this fraction of the pairs of the best.
 const NEARLY: f64 = 0.9;
 
 /// In a sequence that is trusted, at most one in this many calls may end apart from its partner.

@@ -24,7 +24,7 @@ pub struct Finding {
     pub others: Vec<u32>,
     /// The value of each of `ranks` and then `others`, as text.
     pub values: Vec<String>,
-    /// The event of each of these in its trace.
+    /// The event of each of `ranks` and then `others`, in its trace.
     pub events: Vec<u32>,
     /// Whether a rank has no call of the group before this one, or none after: it may not have been
     /// recording.

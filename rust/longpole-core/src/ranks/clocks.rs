@@ -30,7 +30,7 @@ const LARGEST_DRIFT: f64 = 100e-6;
 /// first and the last call, exceeds the residual by a factor of four.
 const USUAL_DRIFT: f64 = 20e-6;
 
-/// A drift is kept if the residual with it is below this part of the residual without it.
+/// A drift is kept if the residual with it is below this fraction of the residual without it.
 const DRIFT_IMPROVES: f64 = 0.8;
 
 /// Maximum number of calls used to fit a slope.

@@ -396,7 +396,7 @@ fn merge(into: &mut Map, other: &Map) {
     }
 }
 
-/// Larger sends wait for their receiver. An assumption about how much libraries buffer.
+/// Larger sends wait for their receiver: an assumption about how much libraries buffer.
 const LARGEST_BUFFERED_BYTES: i64 = 4 << 20;
 
 /// Returns the members of a call for whose arrival the end of one member waits; `None` for all

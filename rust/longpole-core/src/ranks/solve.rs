@@ -18,9 +18,9 @@ use crate::tables::NO_INTEGER;
 pub struct Joint<'a> {
     /// The ranks, in order.
     pub ranks: &'a [&'a Rank],
-    /// Their calls.
+    /// The calls of the ranks.
     pub calls: &'a [Call],
-    /// Their clocks.
+    /// The clocks of the ranks.
     pub clocks: &'a [Clock],
 }
 

@@ -34,7 +34,7 @@ pub(super) struct Window<'a> {
     ahead: VecDeque<Ahead>,
 }
 
-/// What the window is on, outside the part that it entered.
+/// The source of a window, outside the part that it has entered.
 pub(super) enum Outside<'a> {
     /// A file with a maximum offset.
     Limit(u64),
@@ -117,7 +117,7 @@ impl<'a> Window<'a> {
         Outside::Limit(limit)
     }
 
-    /// Returns to what is outside the part, and returns the bytes of the part.
+    /// Returns to the source outside the part, and returns the bytes of the part.
     pub(super) fn leave(&mut self, outside: Outside<'a>) -> Vec<u8> {
         match outside {
             Outside::Window(outside) => std::mem::replace(self, outside).buffer,

@@ -3,7 +3,7 @@
 /// Which arguments of events to keep.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Arguments {
-    /// Those that link events.
+    /// Arguments that link events.
     Ids,
     /// The ids, and common arguments of kernels, operators and collectives.
     #[default]

@@ -50,7 +50,7 @@ impl CounterTable {
     }
 
     /// Appends the samples of a later part of the file. `texts` are the numbers of its strings in
-    /// this table; its elements follow `position` others.
+    /// this table; `position` elements precede it.
     pub(crate) fn append(&mut self, later: &Self, texts: &[u32], position: u32) {
         self.name.extend(later.name.iter().map(|&text| renamed(text, texts)));
         self.series.extend(later.series.iter().map(|&text| renamed(text, texts)));

@@ -127,7 +127,7 @@ impl EventTable {
     }
 
     /// Appends the events of a later part of the file. `texts` and `lanes` are the numbers of its
-    /// strings and lanes in this table; its elements follow `position` others.
+    /// strings and lanes in this table; `position` elements precede it.
     pub(crate) fn append(&mut self, later: &Self, texts: &[u32], lanes: &[u32], position: u32) {
         self.kind.extend_from_slice(&later.kind);
         self.category.append_renumbered(&later.category, texts);

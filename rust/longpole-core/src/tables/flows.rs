@@ -145,7 +145,7 @@ impl FlowTable {
     }
 
     /// Appends the rows of a later part of the file. `texts` and `sources` are the numbers of its
-    /// strings and sources in this table; its elements follow `position` others.
+    /// strings and sources in this table; `position` elements precede it.
     pub(crate) fn append(&mut self, later: &Self, texts: &[u32], sources: &[u32], position: u32) {
         self.phase.extend_from_slice(&later.phase);
         self.id.append(&later.id, texts);

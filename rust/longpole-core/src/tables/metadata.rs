@@ -127,7 +127,7 @@ pub struct Place {
     pub thread: StringId,
     /// The device, for device lanes.
     pub device: Option<i64>,
-    /// The stream of that device.
+    /// The stream of the device.
     pub stream: Option<i64>,
 }
 

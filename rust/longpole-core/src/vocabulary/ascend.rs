@@ -239,7 +239,7 @@ pub enum DeviceRange {
 }
 
 impl DeviceRange {
-    /// Returns the meaning of a category, if it is that of such a range.
+    /// Returns the meaning of a category, if it is a category of ranges on a device track.
     pub fn of_category(category: &str) -> Option<Self> {
         if category == ITERATION {
             return Some(Self::Iteration);

@@ -31,9 +31,9 @@ named! {
 named! {
     /// The kind of processing of the requests in an iteration.
     IterationKind {
-        /// The next token of each.
+        /// Computes the next token of each request.
         Decode "decode",
-        /// Their prompts.
+        /// Processes the prompts of requests.
         Prefill "prefill",
         /// Prefill for some requests, decode for others.
         Mixed "mixed",
@@ -81,8 +81,8 @@ const ANNOTATIONS: [(Server, &str); 4] = [
     ),
 ];
 
-/// The prefixes of these names, and whether every name with the prefix marks an iteration, even in
-/// an unknown form without further information.
+/// The prefixes of the names of annotations, and whether every name with the prefix marks an
+/// iteration, even in an unknown form without further information.
 const PREFIXES: [(Server, &str, bool); 4] = [
     (Server::Vllm, "execute_", true),
     (Server::Sglang, "step[", true),

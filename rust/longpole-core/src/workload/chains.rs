@@ -1,7 +1,7 @@
 //! The time of each thread by operator: self times, waiting, and gaps.
 //!
 //! A range of the program (`record_function`, a step) that contains operators is a label and does
-//! no work itself: the time between its operators is a gap at the position where it passed.
+//! no work itself: the time between its operators counts as gaps.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -157,7 +157,7 @@ pub struct Dropped {
     pub against_time: u64,
     /// Number of dependencies whose source is not in the workload.
     pub source_outside: u64,
-    /// Number of dependencies whose target is not in the workload, or followed by nothing there.
+    /// Number of dependencies whose target is not in the workload, and has no successor there.
     pub target_outside: u64,
 }
 

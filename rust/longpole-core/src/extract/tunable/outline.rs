@@ -43,9 +43,9 @@ pub struct Outline {
     pub flops: Vec<i64>,
     /// Whether a size is a wildcard.
     pub has_wildcards: Vec<bool>,
-    /// Its place among the sorted rows: by the signatures, then the best first (the
-    /// shortest time, then no time; ties by the name of the solution, then by the text). Empty if
-    /// the order was not requested.
+    /// Its index among the sorted rows: by the signatures, then the best first (the shortest time,
+    /// then no time; ties by the name of the solution, then by the text). Empty if the order was
+    /// not requested.
     pub place: Vec<u32>,
 }
 
@@ -186,7 +186,7 @@ impl<T: Copy + Eq + Hash> Numbers<T> {
     }
 }
 
-/// A text that is compared by its first bytes without a look at the file, then by all.
+/// A text, compared by its first bytes without reading the file, then as a whole.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Begin<'t>(u128, &'t [u8]);
 

@@ -1,4 +1,4 @@
-//! Splits a file into pieces that together are the file, and parses each.
+//! Splits a file into pieces that together are the file byte for byte, and parses each.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};

@@ -49,7 +49,7 @@ pub(in crate::graph) struct MissingActivities {
     all: RowSet<Order>,
     /// All of them, in content order.
     calls: Vec<Order>,
-    /// Their start times by lane, sorted.
+    /// The start times of the launches by lane, sorted.
     times_ns: Vec<Vec<i64>>,
 }
 

@@ -1,16 +1,16 @@
-//! Streams that implicitly wait for all others of their device, and the others for them: the legacy
-//! default stream of CUDA.
+//! Streams that implicitly wait for all others of their device, and for which the others wait: the
+//! legacy default stream of CUDA.
 //!
-//! Neither a call nor a record shows these waits. A stream is assumed to be one if its work never
-//! overlaps that of another stream, and if several late starts without another explanation come
-//! right after an end on the other side.
+//! Neither a call nor a record shows these waits. A stream is assumed to be such a stream if its
+//! activities never overlap those of another stream, and if several late starts without another
+//! explanation come right after an end on the other side.
 
 use crate::graph::model::{Role, Streams, limits};
 use crate::ids::Order;
 
-/// What the activities of each stream show.
+/// The evidence about each stream from its activities.
 pub(super) struct Serial {
-    /// Whether one ran while one of another stream of the device did.
+    /// Whether an activity of the stream overlapped one of another stream of the device.
     pub(super) runs_beside: Vec<bool>,
     /// Whether the stream and the others of its device wait for each other.
     pub(super) waits: Vec<bool>,
@@ -33,7 +33,7 @@ impl Serial {
 
 struct Found {
     runs_beside: Vec<bool>,
-    /// The number of oddly late starts right after an end on the other side.
+    /// The number of starts that are unexpectedly late, and directly follow an end on the other side.
     n_waits: Vec<usize>,
 }
 

@@ -60,8 +60,8 @@ pub const MANY_ALIKE_RETURNS: usize = 5;
 /// device are probably too early.
 pub const SLOW_RETURN_NS: i64 = 5 * US;
 
-/// A segment of the path between host and device is doubtful if the clocks are probably off by this
-/// part of its length.
+/// A segment of the path between host and device is doubtful if this many times the probable clock
+/// error exceeds its length.
 pub const DOUBTED_CLOCK_PART: i64 = 4;
 
 /// Minimum time from the end of an activity to the start of one on another device that waited for
@@ -216,9 +216,9 @@ pub const FULL_QUEUE_OPERATIONS: usize = 950;
 /// the device is idle.
 pub const IMPLICIT_RETURN_NS: i64 = 50 * US;
 
-/// As an alternative to [`IMPLICIT_RETURN_NS`], the return follows within this part of the call's
-/// duration, which grows with the memory to unmap. Slower calls did not wait for the device: some
-/// allocations take seconds.
+/// As an alternative to [`IMPLICIT_RETURN_NS`], the return may follow within one part in this many
+/// of the call's duration, which grows with the memory to unmap. Slower calls did not wait for the
+/// device: some allocations take seconds.
 pub const IMPLICIT_RETURN_PART: i64 = 5;
 
 /// An activity that ends this long after a call began was outstanding at the call.

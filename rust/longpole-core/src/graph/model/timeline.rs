@@ -371,7 +371,7 @@ pub struct ClockSlack {
     pub earlier_ns: i64,
     /// Maximum shift to later times.
     pub later_ns: i64,
-    /// By how much the timestamps are probably off, although too little says so to shift them.
+    /// How far the timestamps are probably off, if there is too little evidence to shift them.
     pub doubt_ns: i64,
 }
 

@@ -378,7 +378,7 @@ impl Quickest {
         self.0[self.0.len() - 1]
     }
 
-    /// Returns the first, if there are enough and they are similar.
+    /// Returns the shortest time, if there are enough times and they are similar.
     fn agreed(&self) -> Option<i64> {
         let last_ns = self.last();
         let are_alike = last_ns != i64::MAX && last_ns - self.0[0] <= limits::ALIKE_LAUNCHES_NS;

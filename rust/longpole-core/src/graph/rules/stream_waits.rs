@@ -169,8 +169,8 @@ pub(super) fn ended_on_device(
     first_of_last(ended.filter(may_be))
 }
 
-// Rivals of an inferred wait: activities of a third stream that ended just as shortly before, and
-// may be what was waited for.
+// Rivals of an inferred wait: activities of a third stream that ended equally shortly before, and
+// may be the awaited ones.
 //
 // On simulated programs, one in twelve inferred waits with a rival was wrong, and almost none
 // without.

@@ -21,7 +21,7 @@ named! {
 }
 
 named! {
-    /// Why a node has no event.
+    /// Reason why a node has no event.
     Unlinked {
         /// It represents the process.
         ProcessRoot "process_root",

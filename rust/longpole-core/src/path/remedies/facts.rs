@@ -106,15 +106,15 @@ pub struct DeviceWait {
 pub struct Named {
     /// The name.
     pub name: StringId,
-    /// Their kind.
+    /// The kind of the events.
     pub kind: EventKind,
     /// Number of events.
     pub count: usize,
-    /// Their total time; nested events of the same name count once.
+    /// The total time of the events; nested events of the same name count once.
     pub total_ns: i64,
-    /// The event with the smallest depth.
+    /// The first event with the smallest depth.
     pub first: EventId,
-    /// The depth of that event.
+    /// The depth of the first event.
     pub depth: u16,
 }
 

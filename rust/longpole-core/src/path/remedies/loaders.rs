@@ -1,4 +1,4 @@
-//! Who loads data: the main thread, or workers that it waits for.
+//! Determines where data is loaded: on the main thread, or in workers that it waits for.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -9,7 +9,7 @@ use crate::ids::EventId;
 use crate::names::named;
 
 named! {
-    /// Who loads data.
+    /// Where data is loaded.
     Loader {
         /// The thread that launches GPU activities loads data itself.
         MainThread "main_thread",

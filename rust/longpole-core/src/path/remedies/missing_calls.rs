@@ -13,8 +13,8 @@ use crate::graph::{Graph, Kind, Role};
 use crate::ids::{NodeId, Order};
 use crate::vocabulary::ApiRole;
 
-/// Of three numbers, how many must follow the one before for a trace to count as recording every
-/// call.
+/// A trace counts as recording every call if at least this many of three numbers follow the previous
+/// one directly.
 const MOST_FOLLOW: usize = 2;
 
 /// Two consecutive calls of a thread between which calls of its process are missing.
@@ -49,7 +49,8 @@ impl MissingCalls {
     }
 }
 
-/// Returns all such pairs of calls in a trace, by thread and in order of time, without overlap.
+/// Returns all pairs of calls with missing calls in between, by thread and in order of time, without
+/// overlap.
 pub(super) fn missing_calls(question: &Question<'_>) -> Vec<MissingCalls> {
     let has_work = |work: Order| question.graph.timeline.kind(work).is_device_work();
     if !question.graph.timeline.orders().any(has_work) {

@@ -120,7 +120,7 @@ pub struct Verdict {
     pub busiest: Option<Busiest>,
     /// Number of GPU activities launched in the windows.
     pub n_launched: usize,
-    /// Who loads data.
+    /// The part of the program that loads data.
     pub loader: Option<Loader>,
     /// The result for the shown window alone, if different.
     pub usual: Option<Usual>,
@@ -282,7 +282,7 @@ pub fn verdict(
 }
 
 impl Question<'_> {
-    /// Whether most of the paths is time of one side. If launches are missing, this side may still
+    /// Whether one side has most of the time on the paths. If launches are missing, this side may still
     /// be what limits the program.
     fn is_of_one_side(&self) -> bool {
         let segments = || self.paths.iter().flat_map(|path| &path.segments);

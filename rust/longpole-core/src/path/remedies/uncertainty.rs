@@ -66,23 +66,24 @@ impl Cause {
 /// Reliability figures of a verdict, as shares.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Uncertainty {
-    /// Of the path: unexplained.
+    /// Fraction of the path that is unexplained.
     pub unknown: f64,
-    /// Of the path: gaps between graph nodes, which may hide activities of the replay.
+    /// Fraction of the path in gaps between graph nodes, which may hide activities of the replay.
     pub graph_gaps: f64,
-    /// Of the time: what remains when everything recorded takes no time.
+    /// Fraction of the time that remains if all recorded work takes no time.
     pub floor: f64,
-    /// Of the GPU activities, by number or by time: launch unknown.
+    /// Fraction of the GPU activities, by number or by time, whose launch is unknown.
     pub unlinked: f64,
-    /// Of the path: inferred.
+    /// Fraction of the path that is inferred.
     pub inferred: f64,
-    /// Of the path: the host polls the device.
+    /// Fraction of the path in which the host polls the device.
     pub polling: f64,
-    /// Of the time: a thread works or waits for another one, and the trace does not record which.
+    /// Fraction of the time in which a thread works or waits for another one, and the trace does
+    /// not record which.
     pub host_waits: f64,
-    /// Of the path without the reported side: unexplained.
+    /// Fraction of the path without the reported side that is unexplained.
     pub rest: f64,
-    /// Of the host time on the path: without a name, such as a Python function.
+    /// Fraction of the host time on the path without a name, such as that of a Python function.
     pub unnamed_host: f64,
     /// The reason why there is no verdict, if any.
     pub cause: Option<Cause>,

@@ -73,7 +73,7 @@ impl Cell {
 struct Row<const LANES: usize> {
     cells: [Cell; LANES],
     is_kept: bool,
-    /// Whether the products with all factors can be rounded as floating-point numbers.
+    /// Whether rounding in floating point is exact for the products of a time with all factors.
     is_exact: bool,
     factors: Times<LANES>,
     added_ns: Times<LANES>,

@@ -29,12 +29,12 @@ named! {
     }
 }
 
-/// If a scope has more windows than this, that many may represent all of them.
+/// If a scope has more windows than this, this number of windows may represent all of them.
 const ENOUGH_WINDOWS: usize = 10;
 
-/// The reciprocal of the greatest difference between the mean length of these windows and that of
-/// all. It is smaller than any gain that is reported: what the other windows have beyond these would
-/// not be named.
+/// The reciprocal of the largest difference between the mean length of windows that represent all
+/// and the mean length of all. It is smaller than any gain that is reported, so nothing that only
+/// the other windows contain would be reported.
 const LEAST_DIFFERENCE: i128 = 100;
 
 /// The scope of an answer.

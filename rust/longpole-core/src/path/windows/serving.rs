@@ -2,7 +2,7 @@
 //! by graph launches.
 //!
 //! Of nested marks, the outermost counts and has the server of the inner ones, because other
-//! servers write the same annotations as vLLM. The thread with the most marks counts. Marks of
+//! servers write the same annotations as vLLM. Only the thread with the most marks counts. Marks of
 //! empty batches are left out.
 
 use std::cmp::Reverse;

@@ -28,7 +28,7 @@ const MOST_MISSING_ONE_IN: usize = 100;
 /// launches.
 const FEWEST_LAUNCHES_ONE_IN: usize = 2;
 
-/// Markers count if at least this part of the GPU activities was launched between them.
+/// Markers count if at least one in this many GPU activities was launched between them.
 const LEAST_MARKED_ONE_IN: usize = 2;
 
 /// Minimum number of server iterations that count as steps.

@@ -98,7 +98,7 @@ pub(crate) const CLOCK_IS_INCREMENTAL: Field = 3;
 pub(crate) const CLOCK_UNIT_NS: Field = 4;
 /// The clock of the trace, unless another one is given.
 pub(crate) const BOOT_TIME: u64 = 6;
-/// Clocks from this id on belong to one sequence.
+/// Clocks with this id or a larger one belong to one sequence.
 pub(crate) const FIRST_CLOCK_OF_SEQUENCE: u64 = 64;
 // GpuRenderStageEvent, its ExtraData and ComputeKernelLaunch, Dim3
 pub(crate) const STAGE_DURATION: Field = 2;

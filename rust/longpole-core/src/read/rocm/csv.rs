@@ -105,7 +105,8 @@ impl<'a> Trace<'a> {
         self.records.diagnostics.count(Code::LimitReached) > 0
     }
 
-    /// Reads one file. Its findings count bytes from its own beginning until they are joined.
+    /// Reads one file. The offsets of its findings are relative to the start of the file; joining
+    /// the files makes them absolute.
     fn file(&mut self, window: Window<'a>, path: &Path) -> Result<()> {
         let before = std::mem::take(&mut self.records.diagnostics);
         let mut found = Diagnostics::default();

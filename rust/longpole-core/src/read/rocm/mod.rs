@@ -35,7 +35,7 @@ use crate::vocabulary::{EventKind, blit_call, blit_kernel};
 // If that call was not recorded, as for the nodes of a graph, or if several calls with the id
 // disagree, the event remains a kernel.
 
-/// What the calls with a correlation id request.
+/// The operation that the calls with a correlation id request.
 #[derive(Clone, Copy, PartialEq)]
 enum Asked {
     ByNoCall,

@@ -185,7 +185,7 @@ fn copied(path: &Path) -> Result<rusqlite::Result<Connection>> {
     }))
 }
 
-/// Restricts the schema of the file to describing tables.
+/// Restricts the schema of the file so that it can only describe tables.
 fn guarded(connection: Connection) -> rusqlite::Result<Connection> {
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MOST_VALUE_BYTES)?;
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
