@@ -166,7 +166,9 @@ impl Error {
                 Some("read it with the longpole that saved it, or save the trace again")
             }
             ErrorKind::NotSaved(_) => Some("read the recorded trace"),
-            ErrorKind::FarClock => Some("record the rank again: its clock does not show the time of day"),
+            ErrorKind::FarClock => {
+                Some("record the rank again: its clock does not show the time of day")
+            }
             ErrorKind::Database(_) => {
                 Some("copy or export the file again, or check it with `PRAGMA integrity_check`")
             }

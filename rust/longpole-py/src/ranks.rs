@@ -28,7 +28,9 @@ fn scaling_of((class, name, by_step): ScalingParts) -> PyResult<Scaling> {
         .ok_or_else(|| PyValueError::new_err(format!("unknown class of time {class:?}")))?;
     let factor = |(step, numerator, denominator)| {
         let ratio = Ratio::new(numerator, denominator);
-        ratio.map(|ratio| (step, ratio)).ok_or_else(|| PyValueError::new_err("a factor must be above 0"))
+        ratio
+            .map(|ratio| (step, ratio))
+            .ok_or_else(|| PyValueError::new_err("a factor must be above 0"))
     };
     let by_step = by_step.into_iter().map(factor).collect::<PyResult<_>>()?;
     Ok(Scaling { class, name, by_step })
