@@ -48,6 +48,7 @@ CATALOGUE: Final = (
     "boolean_indexing",
     "tensor_loop",
     "graph_breaks",
+    "eager_dispatch",
     "recurring_call",
     "python_between_operators",
     "cuda_graph",

@@ -11,6 +11,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from longpole.critical_path.changes import Drop, RemoveWait
+from longpole.remedies.eager_dispatch import dispatched
 from longpole.remedies.facts import Named
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.round_trip import trips
@@ -46,11 +47,13 @@ _WIDEST: Final = 60
 def _find(facts: Facts) -> Iterator[Found]:
     least_ns = max(_LEAST_NS, round(_LEAST_SHARE * facts.mean_ns))
     spans = sorted((it.wait.call.lane, it.start_ns, it.end_ns) for it in facts.once(trips))
+    eager = sorted(facts.once(dispatched))
     of_place: dict[str, list[ThreadGap]] = defaultdict(list)
     for gap in facts.gaps(least_ns):
         is_idle = gap.idle_ns >= _IDLE * gap.duration_ns
         is_of_program = gap.lane in facts.launch_lanes and not gap.is_loading
-        if is_of_program and is_idle and not _is_in(spans, gap) and facts.is_alone(gap):
+        is_of_others = _is_in(spans, gap) or _is_in(eager, gap)
+        if is_of_program and is_idle and not is_of_others and facts.is_alone(gap):
             of_place[facts.name(gap.before)].append(gap)
     for gaps in sorted(of_place.values(), key=lambda gaps: -_total_ns(gaps)):
         is_usual = facts.n_windows <= len({gap.window for gap in gaps}) * 2

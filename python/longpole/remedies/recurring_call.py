@@ -37,6 +37,9 @@ _OTHERS: Final = (
 )
 _WIDEST: Final = 60
 
+# Operators within which XLA runs a compiled program: what they contain is its own.
+_OF_XLA: Final = ("PjitFunction(", "PjRt", "PJRT_")
+
 # Roles of launches, and of the other calls that other remedies cover.
 _LAUNCHES: Final = ("launch", "graph_launch")
 _OTHER_CALLS: Final = (
@@ -64,7 +67,7 @@ def _find(facts: Facts) -> Iterator[Found]:
     best: list[tuple[int, str, list[OnThread]]] = []
     for name, rows in of_name.items():
         total_ns = sum(row.duration_ns for row in rows)
-        if _is_loading(facts, rows[0].event):
+        if _is_loading(facts, rows[0].event) or _is_of_xla(facts, rows[0].event):
             continue
         is_usual = len({row.window for row in rows}) >= _USUAL * facts.n_windows
         is_function = facts.place(rows[0].event).kind in {"python", "annotation"}
@@ -108,6 +111,12 @@ def _advice(facts: Facts, event: int, name: str) -> str:
 
 def _is_loading(facts: Facts, event: int) -> bool:
     return any("dataloader" in name.lower() for _, _, name in facts.around(event))
+
+
+def _is_of_xla(facts: Facts, event: int) -> bool:
+    """Whether an operator is the runtime's own, which the program does not call."""
+    _, *outer = facts.around(event)
+    return any(kind == "operator" and name.startswith(_OF_XLA) for _, kind, name in outer)
 
 
 def _launches_or_loads(facts: Facts, time_ranges: list[TimeRange]) -> bool:
