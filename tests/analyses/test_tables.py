@@ -17,6 +17,7 @@ from longpole.cli import program
 from longpole.cli.answer.table import tables
 from longpole.report.document import table_of
 from longpole.testing import TraceBuilder
+from longpole.wording import short_name
 
 QUESTIONS = sorted(questions())
 
@@ -225,6 +226,16 @@ def test_the_time_of_a_kernel_is_not_titled_as_its_name():
     frame = pl.DataFrame({"kernel": ["gemm"], "kernel_ns": [5], "operator_name": ["mm"]})
     titles = [column.title for column in table_of(frame.with_columns(operator_ns=1)).columns]
     assert titles == ["kernel", "kernel time", "operator_name", "operator time"]
+
+
+def test_each_kernel_of_a_sequence_is_named_as_it_is_alone():
+    names = [
+        "Memset (Device)",
+        "sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nhwc_tile",
+    ]
+    [[shown]] = table_of(pl.DataFrame({"kernels": [names]})).rows
+    assert shown == " -> ".join(map(short_name, names))
+    assert "tf32" in shown
 
 
 def test_rows_are_sorted_before_they_are_cut(longpole_table):

@@ -330,6 +330,17 @@ def test_a_change_of_nothing_is_said(change, code, trace, capsys):
     assert bool(json.loads(out)["warnings"]) == (code != 0)
 
 
+def test_a_name_that_matches_another_kind_gets_that_kind(tmp_path, capsys):
+    trace = tmp_path / "trace.json"
+    builder = TraceBuilder().python("$train.py:5 loss", (0, 90)).operator("aten::mm", (20, 40))
+    builder.launch("gemm", call=(25, 30), work=(35, 95)).write(trace)
+    for name in ("loss", "$train.py:5 loss"):
+        assert run(["whatif", str(trace), "--scale", f"operator:{name}=50%"]) != exit_codes.OK
+        warned = capsys.readouterr().err
+        [kind] = re.findall(r"`(host_gap:[^`]*)` matches", warned)
+        assert run(["whatif", str(trace), "--scale", f"{kind}=50%"]) == exit_codes.OK
+
+
 def test_a_change_without_a_kind_is_about_work():
     path = read(WAITING).critical_path(whole=True)
     each = path.what_if([Drop(kind=kind) for kind in WORK])

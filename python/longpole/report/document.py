@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole.data import Row, plain
 from longpole.report.blocks import Column, Table
+from longpole.wording import short_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -205,7 +206,27 @@ def table_of(frame: pl.DataFrame, needed: str | None = None, *, most: int | None
     ]
     columns = [Column(titles[name], types[name], needed in (name, titles[name])) for name in shown]
     rows = frame.select(shown) if most is None else frame.select(shown).head(most)
-    return Table(columns, flat(rows).rows())
+    return Table(columns, flat(_with_labels(rows, types)).rows())
+
+
+def _with_labels(frame: pl.DataFrame, types: Mapping[str, Type]) -> pl.DataFrame:
+    """Shorten each name in lists of names, which would else be shortened as one name."""
+    import polars as pl
+
+    lists = [
+        name
+        for name, dtype in frame.schema.items()
+        if dtype == pl.List(pl.String) and types[name] == "name"
+    ]
+    labels = [
+        pl.Series(
+            name,
+            [[*map(short_name, names or ())] for names in frame[name].to_list()],
+            frame[name].dtype,
+        )
+        for name in lists
+    ]
+    return frame.with_columns(labels)
 
 
 def _title(name: str, types: Mapping[str, Type]) -> str:

@@ -183,7 +183,7 @@ def _changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[
     verdict = found.verdict()
     known = known_of(name, trace, found, verdict)
     chosen = list(zip(changes, found.path.n_chosen(changes), strict=True))
-    unmatched = [_unmatched(change) for change, n_edges in chosen if n_edges == 0]
+    unmatched = [_unmatched(change, found.path) for change, n_edges in chosen if n_edges == 0]
     if unmatched:
         because = [*known["abstains_because"], Abstention("change_without_effect", found.name)]
         warnings = [*known["warnings"], *unmatched]
@@ -332,20 +332,26 @@ def _target(change: Change) -> str:
     return ":".join(part for part in (change.kind or "", change.matching) if part is not None)
 
 
-def _unmatched(change: Change) -> Warned:
+def _unmatched(change: Change, path: CriticalPath) -> Warned:
     return Warned(
         code="change_without_effect",
         count=1,
         message=f"nothing in the trace matches {_target(change)!r}",
         effect="this change changes nothing",
-        hint=_hint(change),
+        hint=_hint(change, path),
     )
 
 
-def _hint(change: Change) -> str:
-    """Return which names a pattern is compared with, and the family of kernels that was meant."""
+def _hint(change: Change, path: CriticalPath) -> str:
+    """Return which names a pattern is compared with, and the change that was probably meant."""
     if change.matching is None:
         return "`longpole path` lists the kinds"
+    kinds = [row["kind"] for row in path.kind_totals]
+    for name in (change.matching, re.escape(change.matching).replace("\\ ", " ")):
+        others = path.n_chosen([Scale(by=1, kind=kind, matching=name) for kind in kinds])
+        found = [f"`{kind}:{name}`" for kind, n in zip(kinds, others, strict=True) if n]
+        if found:
+            return f"{' or '.join(found)} matches"
     told = "patterns match recorded names, which `longpole path --json` shows"
     family = kernel_family(change.matching)
     is_kernel = change.kind in {None, "kernel"} and family != _NO_FAMILY
