@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from longpole.data import HIDDEN, computed
 from longpole.errors import WindowError
+from longpole.wording import escape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,7 @@ __all__ = [
     "Marked",
     "Unit",
     "Window",
+    "annotation_name",
     "choose_window",
     "is_step",
     "launching_calls",
@@ -82,6 +84,8 @@ class Window:
     reason: str
     clause: str = field(default="", metadata=HIDDEN)
     """The part of the reason that affects the answer; usually empty."""
+    annotation: str = field(default="", metadata=HIDDEN)
+    """The requested annotation, as a phrase; empty without one."""
 
     @computed
     def duration_ns(self) -> int:
@@ -111,7 +115,7 @@ class Window:
             "step": f"step {self.step}",
             "time_range": f"from {self.start_ns} to {self.end_ns} ns",
         }
-        return names.get(self.kind, f"one {self.kind}")
+        return self.annotation or names.get(self.kind, f"one {self.kind}")
 
     @property
     def title(self) -> str:
@@ -210,7 +214,13 @@ def choose_window(
             raise
         return None
     kind: Any = unit
-    return Window(kind, number if unit == "step" else None, start_ns, end_ns, *why)
+    asked = "" if annotation is None else annotation_name(annotation, instance)
+    return Window(kind, number if unit == "step" else None, start_ns, end_ns, *why, asked)
+
+
+def annotation_name(annotation: str, instance: int) -> str:
+    """Return one of the annotations of a name as a phrase."""
+    return f"annotation {escape(annotation)} (instance {instance})"
 
 
 def window_of(trace: Marked, window: Window | None) -> Window | None:

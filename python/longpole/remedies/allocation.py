@@ -58,8 +58,8 @@ def _find(facts: Facts) -> Iterator[Found]:
         ],
         advice=advice,
         evidence=(
-            f"{count(max(round(facts.per_window(len(calls))), 1), 'call')} a "
-            f"{facts.unit} allocate or free it"
+            f"{count(max(round(facts.per_window(len(calls))), 1), 'call')} "
+            f"{facts.each} allocate or free it"
         ),
         events=facts.longest(calls),
     )

@@ -71,7 +71,7 @@ def _find(facts: Facts) -> Iterator[Found]:
             if is_written
             else "Compute on all elements with `torch.where` instead of choosing some by a mask"
         ),
-        evidence=(f"{count(n_found, 'time', 'times')} a {facts.unit}, {name} waits for `nonzero`"),
+        evidence=(f"{count(n_found, 'time', 'times')} {facts.each}, {name} waits for `nonzero`"),
         name=name,
         events=facts.longest(it.operator for it in found),
     )

@@ -57,8 +57,8 @@ def _find(facts: Facts) -> Iterator[Found]:
             "Keep images and the model in channels_last (`.to(memory_format=torch.channels_last)`)"
         ),
         evidence=(
-            f"{count(max(round(facts.per_window(len(kernels))), 1), 'kernel')} a "
-            f"{facts.unit} only convert between NCHW and NHWC around convolutions, such "
+            f"{count(max(round(facts.per_window(len(kernels))), 1), 'kernel')} "
+            f"{facts.each} only convert between NCHW and NHWC around convolutions, such "
             f"as {in_shape(longest)}"
         ),
         name=longest.name,

@@ -34,7 +34,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         hopeful=[Scale(by=_STAYS * (1 - hidden), kind="communication")],
         advice="Start communication earlier, or send fewer bytes",
         evidence=(
-            f"it takes {duration(round(facts.per_window(total_ns)))} a {facts.unit}, "
+            f"it takes {duration(round(facts.per_window(total_ns)))} {facts.each}, "
             "with the wait for other ranks (`longpole ranks` of all traces tells it apart)"
         ),
         events=facts.longest(works),

@@ -50,7 +50,7 @@ def _find(facts: Facts) -> Iterator[Found]:
             else f"Record a later step, with {facts.options.schedule}"
         ),
         evidence=(
-            f"{count(n_each, 'compilation')} in every {facts.unit} "
+            f"{count(n_each, 'compilation')} {facts.in_each} "
             f"{'takes' if n_each == 1 else 'take'} {duration(mean_ns)}"
             if recurs
             else f"{count(len(rows), 'function is', 'functions are')} compiled, in "

@@ -79,7 +79,7 @@ def _find(facts: Facts) -> Iterator[Found]:
             "matrix for few rows)"
         ),
         evidence=(
-            f"{in_shape(longest)}, {count(n_kernels, 'time', 'times')} a {facts.unit}, "
+            f"{in_shape(longest)}, {count(n_kernels, 'time', 'times')} {facts.each}, "
             f"takes {slower} times what memory allows"
         ),
         name=longest.name,

@@ -144,8 +144,8 @@ def _found(facts: Facts, rows: list[_Converted]) -> Found:
         hopeful=gone,
         advice=f"Copy the {source} as it is, and convert it to {target} on the GPU",
         evidence=(
-            f"{count(n_copies, 'copy', 'copies')} of {n_bytes / 1e6:,.1f} MB a "
-            f"{facts.unit}, which the CPU converts in "
+            f"{count(n_copies, 'copy', 'copies')} of {n_bytes / 1e6:,.1f} MB "
+            f"{facts.each}, which the CPU converts in "
             f"{duration(round(host_ns / len(rows)))} {'' if n_copies == 1 else 'each '}before"
         ),
         name=facts.name(rows[0].copy.event),

@@ -169,7 +169,7 @@ def _found(facts: Facts, function: str | None, runs: list[list[_Call]]) -> Found
             else "Compile what JAX dispatches one by one as one function, with `jax.jit`"
         ),
         evidence=(
-            f"{n_calls} a {facts.unit} such as {short_name(usual, _WIDEST)} dispatch one operation "
+            f"{n_calls} {facts.each} such as {short_name(usual, _WIDEST)} dispatch one operation "
             f"each, in {duration(mean_ns)}; the compiled function is not measured"
         ),
         name=function or usual,

@@ -63,6 +63,9 @@ __all__ = [
 ARGUMENTS: Final = (*INPUT_ARGUMENTS, "bytes", "grid", "In msg nelems", "dtype")
 """Event arguments that remedies use: inputs of operators, sizes of copies and kernels."""
 
+# Share of a window that some Python function takes, if stacks are recorded.
+_LONG_FUNCTION: Final = 0.01
+
 # Minimum share of a window for a call to be examined.
 _MUCH: Final = 0.4
 
@@ -216,6 +219,17 @@ class Facts:
         return noun_of(self.parts["unit"])
 
     @property
+    def each(self) -> str:
+        """`a step`, as in "4 calls a step", or `in the trace` of the only window."""
+        is_one = self.n_windows == 1 and self.unit != "step"
+        return f"in the {self.unit}" if is_one else f"a {self.unit}"
+
+    @property
+    def in_each(self) -> str:
+        """`in every step`, or `in the step` if it is the only one."""
+        return f"in {'the' if self.n_windows == 1 else 'every'} {self.unit}"
+
+    @property
     def n_windows(self) -> int:
         """Number of windows."""
         return len(self.windows)
@@ -250,6 +264,11 @@ class Facts:
         kinds = ["operator", "runtime", "driver", "python", "annotation"]
         rows = self.core.on_threads(kinds, round(share * self.mean_ns), [])
         return [*map(OnThread._make, rows)]
+
+    @cached_property
+    def has_stacks(self) -> bool:
+        """Whether Python functions are recorded."""
+        return bool(self.core.on_threads(["python"], round(_LONG_FUNCTION * self.mean_ns), []))
 
     def operators(self, *prefixes: str) -> list[OnThread]:
         """List the operators whose names have one of some prefixes."""

@@ -103,7 +103,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         hopeful=[*replaced(hopeful), Drop(time_ranges=time_ranges)],
         advice="Fuse elementwise operators in a row (`torch.compile` of the function around them)",
         evidence=(
-            f"{count(max(n_kernels, 1), 'kernel')} a {facts.unit} pass over the same "
+            f"{count(max(n_kernels, 1), 'kernel')} {facts.each} pass over the same "
             f"elements one after another, such as {', '.join(names[:4])}{dots} of "
             f"{list(longest.operators[0].tensors[0].shape)}"
         ),

@@ -81,8 +81,8 @@ def _find(facts: Facts) -> Iterator[Found]:
         ],
         advice="Compile the model as one graph (`torch.compile(..., fullgraph=True)` shows breaks)",
         evidence=(
-            f"it breaks {count(max(round(facts.per_window(n_breaks)), 1), 'time', 'times')} a "
-            f"{facts.unit}{f', at `{_READ}`' * breaks_at_reads}, and "
+            f"it breaks {count(max(round(facts.per_window(n_breaks)), 1), 'time', 'times')} "
+            f"{facts.each}{f', at `{_READ}`' * breaks_at_reads}, and "
             f"{duration(round(facts.per_window(outside_ns)))} of the host time is in no operator"
         ),
         events=facts.longest(row for it in broken for row in it.inner),

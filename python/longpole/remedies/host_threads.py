@@ -71,7 +71,7 @@ def _find(facts: Facts) -> Iterator[Found]:
             "`nsys profile --cpuctxsw=process-tree` shows what else runs"
         ),
         evidence=(
-            f"it stands still {n_each} a {facts.unit}, for "
+            f"it stands still {n_each} {facts.each}, for "
             f"{duration(round(facts.per_window(total_ns)))}, at another place each time"
         ),
         events=[stop.event for stop in facts.shown_first(longest)[:8] if stop.event is not None],

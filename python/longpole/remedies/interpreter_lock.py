@@ -66,7 +66,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         hopeful=[Scale(by=min(usual, 1.0), time_ranges=time_ranges)],
         advice="Move the other Python thread, which holds the interpreter lock, to its own process",
         evidence=(
-            f"{count(n_waiting, 'operator')} a {facts.unit} that only make a view take "
+            f"{count(n_waiting, 'operator')} {facts.each} that only make a view take "
             "5 ms or a multiple"
         ),
         events=facts.longest(waiting),

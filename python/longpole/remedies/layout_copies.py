@@ -42,7 +42,7 @@ def _find(facts: Facts) -> Iterator[Found]:
             "`clone()`"
         ),
         evidence=(
-            f"{count(max(n_copies, 1), 'copy', 'copies')} a {facts.unit} only "
+            f"{count(max(n_copies, 1), 'copy', 'copies')} {facts.each} only "
             f"{'swaps' if n_copies <= 1 else 'swap'} rows and columns before a product, such as "
             f"{in_shape(longest)}"
         ),

@@ -79,7 +79,7 @@ def _found(facts: Facts, name: str, rows: list[OnThread], works: list[Activity])
         advice=f"Let {optimizer} update all tensors at once (`fused=True` or `foreach=True`)",
         evidence=(
             f"{facts.per_window(n_of_loop):,.0f} of "
-            f"{count(round(facts.per_window(len(launched))), 'launch', 'launches')} a {facts.unit} "
+            f"{count(round(facts.per_window(len(launched))), 'launch', 'launches')} {facts.each} "
             "are its loop"
         ),
         name=name,

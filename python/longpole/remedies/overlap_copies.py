@@ -34,7 +34,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         hopeful=[Scale(by=1 - hidden, kind="copy", events=events)],
         advice="Copy concurrently with other work on a separate stream, or copy less",
         evidence=(
-            f"{count(n_copies, 'copy', 'copies')} a {facts.unit} "
+            f"{count(n_copies, 'copy', 'copies')} {facts.each} "
             f"{'takes' if n_copies == 1 else 'take'} {duration(shown_ns)}"
         ),
         events=facts.longest(copies),

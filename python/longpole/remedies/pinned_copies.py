@@ -130,10 +130,10 @@ def _found(
         ),
         evidence=(
             f"{count(max(n_copies, 1), 'copy', 'copies')} of "
-            f"{n_bytes / len(copies) / 1e6:,.1f} MB a {facts.unit} "
+            f"{n_bytes / len(copies) / 1e6:,.1f} MB {facts.each} "
             f"{'reaches' if n_copies <= 1 else 'reach'} {n_bytes / total_ns:.1f} GB/s"
             if n_bytes
-            else f"{count(max(n_copies, 1), 'copy', 'copies')} a {facts.unit} of a size "
+            else f"{count(max(n_copies, 1), 'copy', 'copies')} {facts.each} of a size "
             f"that was not recorded {'takes' if n_copies <= 1 else 'take'} "
             f"{duration(round(facts.per_window(total_ns)))}"
         ),

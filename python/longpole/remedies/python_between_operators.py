@@ -106,7 +106,7 @@ def _found(facts: Facts, gaps: list[ThreadGap]) -> Found:
             else f"Shorten what the host does {between}"
         ),
         evidence=(
-            f"it takes {duration(mean_ns)} a {facts.unit} in {count(n_gaps, 'gap')} "
+            f"it takes {duration(mean_ns)} {facts.each} in {count(n_gaps, 'gap')} "
             "in which the GPU waits"
         ),
         name=function[0] if function else between,

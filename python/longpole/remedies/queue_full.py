@@ -32,7 +32,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         careful=[RemoveWait(kind="queue_full", events=[call.event for call in waiting])],
         advice="Launch what is late first, or from a thread of its own",
         evidence=(
-            f"{count(n_each, 'launch', 'launches')} a {facts.unit} "
+            f"{count(n_each, 'launch', 'launches')} {facts.each} "
             f"{'waits' if n_each == 1 else 'wait'} for a place in the full queue of a stream"
         ),
         events=facts.longest(waiting),

@@ -105,7 +105,7 @@ def _found(facts: Facts, place: str, runs: list[list[DeviceWait]]) -> Found:
         hopeful=[Scale(by=kept, time_ranges=whole), *gone],
         advice="Read the values together (`torch.stack(values).tolist()`), or less often",
         evidence=(
-            f"{count(max(round(facts.per_window(n_waits)), 1), 'wait')} a {facts.unit} in "
+            f"{count(max(round(facts.per_window(n_waits)), 1), 'wait')} {facts.each} in "
             f"{short_name(place)} read them one by one"
         ),
         name=place,

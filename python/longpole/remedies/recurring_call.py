@@ -94,7 +94,7 @@ def _find(facts: Facts) -> Iterator[Found]:
             careful=[Drop(time_ranges=[row.time_range for row in rows])],
             advice=f"{_advice(facts, rows[0].event, name)}{note}",
             evidence=(
-                f"{count(n_calls, 'call')} in every {facts.unit} "
+                f"{count(n_calls, 'call')} {facts.in_each} "
                 f"{'takes' if n_calls == 1 else 'take'} {duration(mean_ns)} and "
                 f"{'launches' if n_calls == 1 else 'launch'} nothing"
             ),

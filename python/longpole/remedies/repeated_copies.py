@@ -102,8 +102,8 @@ def _found(facts: Facts, n_bytes: int, what: str, copies: list[Activity]) -> Fou
         ],
         advice="Keep this tensor on the GPU, if it is the same each time (`register_buffer`)",
         evidence=(
-            f"{count(n_each, 'copy', 'copies')} of {n_bytes / 1e6:,.1f} MB a "
-            f"{facts.unit}, with work between them{of_what}"
+            f"{count(n_each, 'copy', 'copies')} of {n_bytes / 1e6:,.1f} MB "
+            f"{facts.each}, with work between them{of_what}"
         ),
         name=what or None,
         events=facts.longest(copies),

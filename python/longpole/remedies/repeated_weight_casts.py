@@ -154,7 +154,7 @@ def _found(facts: Facts, casts: list[_Cast]) -> Found:
             "by keeping it in 16 bit"
         ),
         evidence=(
-            f"{count(n_casts, 'cast')} a {facts.unit} "
+            f"{count(n_casts, 'cast')} {facts.each} "
             f"{'repeats' if n_casts == 1 else 'repeat'} that of the same weight or bias, such as "
             f"in {module.removeprefix(_ANY_MODULE)}"
         ),

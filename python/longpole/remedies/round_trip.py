@@ -116,7 +116,7 @@ def _found(facts: Facts, place: str, rows: list[Trip]) -> Found:
         ],
         advice="Keep the result on the GPU and compute there what the host does with it",
         evidence=(
-            f"{count(n_trips, 'round trip')} a {facts.unit} through {short_name(place)}; "
+            f"{count(n_trips, 'round trip')} {facts.each} through {short_name(place)}; "
             f"{'in each' if n_trips > 1 else 'in it'}, the host waits {duration(waited_ns)}, then "
             f"works {duration(round(host_ns))} while the GPU waits"
         ),

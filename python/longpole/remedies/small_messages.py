@@ -52,7 +52,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         hopeful=hopeful,
         advice="Send small messages together (one flat buffer, larger buckets)",
         evidence=(
-            f"{count(n_each, 'collective')} a {facts.unit} such as "
+            f"{count(n_each, 'collective')} {facts.each} such as "
             f"{short_name(facts.name(works[0].event))} follow each other without other work, "
             f"{mean_us:,.0f} us each"
         ),

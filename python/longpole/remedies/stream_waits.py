@@ -29,7 +29,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         careful=[RemoveWait(kind="event_wait"), Drop(time_ranges=inside)],
         hopeful=[RemoveWait(kind="event_wait"), Drop(time_ranges=with_before)],
         advice="Let streams wait less for each other",
-        evidence=f"{count(round(facts.per_window(len(waits))), 'wait')} a {facts.unit}",
+        evidence=f"{count(round(facts.per_window(len(waits))), 'wait')} {facts.each}",
         events=[call.event for call in facts.shown_first(waits)[:8]],
     )
 

@@ -113,7 +113,7 @@ def _found(facts: Facts, names: tuple[str, ...], runs: list[list[Activity]]) -> 
         advice=f"Update all tensors at once instead of one by one ({forms})",
         evidence=(
             f"{facts.per_window(len(works)):,.0f} of {count(round(facts.per_window(n_all)))} "
-            f"launches a {facts.unit} are a loop over tensors"
+            f"launches {facts.each} are a loop over tensors"
         ),
         name=", ".join(names),
         events=facts.longest(works),

@@ -104,8 +104,8 @@ def _found(facts: Facts, place: str, copies: list[Activity], time_ranges: list[T
         hopeful=[Scale(by=few, time_ranges=time_ranges), *gone],
         advice="Compute these tensors on the GPU, or copy them together",
         evidence=(
-            f"{count(round(facts.per_window(len(copies))), 'small tensor')} a "
-            f"{facts.unit} are made on the host and copied one by one in "
+            f"{count(round(facts.per_window(len(copies))), 'small tensor')} "
+            f"{facts.each} are made on the host and copied one by one in "
             f"{short_name(place)}"
         ),
         name=place,

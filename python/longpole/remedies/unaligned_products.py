@@ -72,7 +72,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         hopeful=replaced(hopeful),
         advice=f"Pad the dimensions of products to a multiple of {_MULTIPLE}",
         evidence=(
-            f"{count(n_products, 'product')} a {facts.unit} "
+            f"{count(n_products, 'product')} {facts.each} "
             f"{'reads' if n_products == 1 else 'read'} one or two elements at a time, such as "
             f"{in_shape(longest)}"
         ),

@@ -53,7 +53,7 @@ def _modules(facts: Facts) -> Iterator[Found]:
         careful=[Drop(kind="runtime", events=[call.event for call in calls])],
         advice="Load kernels and modules once, before the loop" if recurs else _later(facts),
         evidence=(
-            f"{which} {load} them in every {facts.unit}, {duration(total_ns)} in all"
+            f"{which} {load} them {facts.in_each}, {duration(total_ns)} in all"
             if recurs
             else f"{which} {load} kernels on their first use, in {duration(total_ns)}"
         ),

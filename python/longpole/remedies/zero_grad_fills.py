@@ -96,7 +96,7 @@ def _found(
             "(`zero_grad(set_to_none=True)`)"
         ),
         evidence=(
-            f"{count(n_fills, 'launch', 'launches')} a {facts.unit} "
+            f"{count(n_fills, 'launch', 'launches')} {facts.each} "
             f"{'fills' if n_fills == 1 else 'fill'} gradients with zeros"
         ),
         name=name,

@@ -131,7 +131,9 @@ def mostly_stopped(parts: VerdictParts) -> bool:
 def ends_in_time(parts: VerdictParts) -> str:
     """Return what to record if the profiler stopped too early."""
     step = options_of(parts["profiler"], is_of_server=parts["is_of_server"]).step
-    return f"a {noun_of(parts['unit'])} that ends before the profiler stops ({step})"
+    noun = noun_of(parts["unit"])
+    article = "an" if noun == "annotation" else "a"
+    return f"{article} {noun} that ends before the profiler stops ({step})"
 
 
 def _is_nearly_empty(parts: VerdictParts) -> bool:

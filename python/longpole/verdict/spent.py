@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from longpole.verdict.advice import MOSTLY_UNNAMED
-from longpole.wording import count, duration, short_name, whole_percent
+from longpole.wording import count, duration, escape, share, short_name, whole_percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +18,12 @@ __all__ = ["spent_on", "what_to_record"]
 # A name with less of the time is not reported.
 _LEAST: Final = 0.1
 _WIDEST: Final = 60
+
+# Annotations that are tried, those with most time; the answer names one that is a part of the trace
+# with at least this share of the kernel time.
+_MOST_ANNOTATIONS: Final = 20
+_MOST_OF_TRACE: Final = 0.5
+_LEAST_WORK: Final = 0.2
 
 # A call that takes at least this share of the total time is reported, because it may be a first
 # use.
@@ -86,15 +92,55 @@ def _calls(facts: Facts, n_events: int) -> str:
 
 
 def what_to_record(facts: Facts) -> list[str]:
-    """Return what to record if the trace does not show what most host time is spent on."""
+    """Return what to record or to analyse if the trace does not show what most time is spent on."""
+    return [*_part_to_analyse(facts), *_host_to_record(facts)]
+
+
+def _part_to_analyse(facts: Facts) -> Iterator[str]:
+    """Name the annotation in which the GPU is busiest, of a trace without steps."""
+    if facts.parts["unit"] != "trace":
+        return
+    total_ns = sum(work.duration_ns for work in facts.kernels)
+    of_name: dict[str, list[OnThread]] = defaultdict(list)
+    for row in facts.annotations():
+        of_name[facts.name(row.event)].append(row)
+    best: tuple[float, str, float, float] | None = None
+    longest = sorted(of_name, key=lambda name: (-sum(it.duration_ns for it in of_name[name]), name))
+    for name in longest[:_MOST_ANNOTATIONS]:
+        rows = of_name[name]
+        time_ns = sum(row.duration_ns for row in rows)
+        works = facts.launched_in([it.time_range for it in rows])
+        kernels = {work.event: work.duration_ns for work in works if work.kind == "kernel"}
+        work_ns = sum(kernels.values())
+        of_time, of_work = time_ns / facts.mean_ns, work_ns / max(total_ns, 1)
+        is_part = of_time <= _MOST_OF_TRACE and of_work >= _LEAST_WORK and time_ns > 0
+        if is_part and (best is None or work_ns / time_ns > best[0]):
+            best = (work_ns / time_ns, name, of_work, of_time)
+    if best is not None:
+        _, name, of_work, of_time = best
+        yield (
+            f"{escape(name)} has {whole_percent(of_work)} of the kernel time in "
+            f"{share(of_time)} of the trace; `--annotation` with this name analyses it alone."
+        )
+
+
+def _host_to_record(facts: Facts) -> Iterator[str]:
     parts = facts.parts
-    if "host" not in parts["sides"] or parts["uncertainty"]["unnamed_host"] <= MOSTLY_UNNAMED:
-        return []
-    if parts["recorded"]["has_operators"] and not parts["recorded"]["n_silent_threads"]:
-        stack = f"record Python stacks ({facts.options.stack})"
-        return [f"Most host time is outside operators and calls; {stack}."]
-    operators = f"record {facts.options.operators}"
-    return [f"Most host time is outside runtime API calls and may be waiting; {operators}."]
+    if "host" not in parts["sides"]:
+        return
+    recorded = parts["recorded"]
+    is_named = parts["uncertainty"]["unnamed_host"] <= MOSTLY_UNNAMED
+    stacks = f"Python stacks ({facts.options.stack})"
+    if is_named:
+        is_of_one = parts["busiest"] is not None and parts["busiest"][1] >= _MOST_OF_IT
+        is_unknown = not is_of_one and parts["loader"] is None and not facts.has_stacks
+        if recorded["has_operators"] and is_unknown:
+            yield f"Which lines of Python call the operators is not recorded; record {stacks}."
+    elif recorded["has_operators"] and not recorded["n_silent_threads"]:
+        yield f"Most host time is outside operators and calls; record {stacks}."
+    else:
+        operators = f"record {facts.options.operators}"
+        yield f"Most host time is outside runtime API calls and may be waiting; {operators}."
 
 
 def _kernels(facts: Facts) -> Iterator[str]:

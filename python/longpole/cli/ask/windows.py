@@ -14,8 +14,7 @@ from longpole.cli.answer.windows import Found
 from longpole.cli.ask.numbers import COUNT_OR_ZERO, nanoseconds
 from longpole.cli.ask.options import gather
 from longpole.errors import WindowError
-from longpole.windows import choose_window, step_number
-from longpole.wording import escape
+from longpole.windows import annotation_name, choose_window, step_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -216,7 +215,7 @@ class Asked:
     @property
     def _name(self) -> str | None:
         if self.annotation is not None:
-            return f"annotation {escape(self.annotation)} (instance {self.instance or 0})"
+            return annotation_name(self.annotation, self.instance or 0)
         if self.between is not None:
             start_ns, end_ns = self.between
             return f"from {start_ns} to {end_ns} ns"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
     from longpole.cli.answer.windows import Found
     from longpole.critical_path import CriticalPath, WhatIf
+    from longpole.critical_path.changes import WorkKind
     from longpole.report.blocks import Block
     from longpole.report.document import Record
     from longpole.trace import Trace
@@ -346,9 +347,10 @@ def _hint(change: Change, path: CriticalPath) -> str:
     """Return which names a pattern is compared with, and the change that was probably meant."""
     if change.matching is None:
         return "`longpole path` lists the kinds"
-    kinds = [row["kind"] for row in path.kind_totals]
+    kinds = [row["kind"] for row in path.kind_totals if row["kind"] is not None]
     for name in (change.matching, re.escape(change.matching).replace("\\ ", " ")):
-        others = path.n_chosen([Scale(by=1, kind=kind, matching=name) for kind in kinds])
+        tried = [Scale(by=1, kind=cast("WorkKind", kind), matching=name) for kind in kinds]
+        others = path.n_chosen(tried)
         found = [f"`{kind}:{name}`" for kind, n in zip(kinds, others, strict=True) if n]
         if found:
             return f"{' or '.join(found)} matches"
