@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -34,6 +35,9 @@ __all__ = ["HIDDEN", "Data", "Row", "computed", "names_of", "plain"]
 T = TypeVar("T")
 HIDDEN: Final[Mapping[str, bool]] = {"hidden": True}
 """Metadata of a field that is not part of the data, for example one used only for display."""
+# Number of elements of a sequence that a representation shows.
+_MOST_SHOWN: Final = 3
+
 _PLAIN: Final = frozenset((str, int, float, bool, type(None)))
 
 
@@ -49,9 +53,27 @@ class Data:
     ...     busy_ns: int | None
     >>> Stream(7, None).to_dict()
     {'number': 7, 'busy_ns': None}
+
+    Its representation shortens long sequences, and answers within answers.
+
+    >>> @dataclass(frozen=True, slots=True)
+    ... class Streams(Data):
+    ...     streams: list[Stream]
+    >>> Streams([Stream(number, None) for number in range(20)])
+    Streams(streams=[Stream(number=0, ...), Stream(number=1, ...), Stream(number=2, ...), 17 more])
     """
 
     __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        """Keep `dataclass` from writing a representation of all fields at any length."""
+        super().__init_subclass__()
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = Data.__repr__  # type: ignore[method-assign]
+
+    def __repr__(self) -> str:
+        """Return the fields, shortened."""
+        return _shortened(self, _all_fields)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all data as JSON values, in a fixed order."""
@@ -76,6 +98,41 @@ class computed(Generic[T]):  # noqa: N801 (a decorator, as `property` is)
     def __get__(self, instance: object, owner: type) -> T: ...
     def __get__(self, instance: object | None, owner: type) -> Self | T:
         return self if instance is None else self.ask(instance)
+
+
+def _shortened(value: Any, of_fields: Callable[[Any], str]) -> str:
+    """Return a representation with a few elements of each sequence."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return f"{type(value).__qualname__}({of_fields(value)})"
+    if isinstance(value, Mapping):
+        parts = [f"{key!r}: {_inside(value[key])}" for key in islice(value, _MOST_SHOWN)]
+        return f"{{{', '.join(_with_rest(parts, len(value)))}}}"
+    if isinstance(value, list | tuple):
+        parts = _with_rest([*map(_inside, value[:_MOST_SHOWN])], len(value))
+        opening, closing = "[]" if isinstance(value, list) else "()"
+        comma = "," if isinstance(value, tuple) and len(value) == 1 else ""
+        return f"{opening}{', '.join(parts)}{comma}{closing}"
+    if hasattr(value, "to_dicts"):
+        return f"<{type(value).__name__}: {' x '.join(map(str, value.shape))}>"
+    return repr(value)
+
+
+def _inside(value: Any) -> str:
+    return _shortened(value, _first_field)
+
+
+def _with_rest(parts: list[str], n_all: int) -> list[str]:
+    return [*parts, f"{n_all - len(parts)} more"] if n_all > len(parts) else parts
+
+
+def _all_fields(value: Any) -> str:
+    shown = [field.name for field in fields(value) if field.repr]
+    return ", ".join(f"{name}={_inside(getattr(value, name))}" for name in shown)
+
+
+def _first_field(value: Any) -> str:
+    first, *others = [field.name for field in fields(value) if field.repr] or [""]
+    return f"{first}={getattr(value, first)!r}{', ...' * bool(others)}" if first else ""
 
 
 def plain(value: Any) -> Any:
