@@ -49,6 +49,7 @@ def _find(facts: Facts) -> Iterator[Found]:
     advice = "Keep the memory from step to step"
     if facts.options.memory:
         advice += f" ({facts.options.memory})"
+    n_calls = max(round(facts.per_window(len(calls))), 1)
     yield Found(
         careful=gone,
         hopeful=[
@@ -58,8 +59,8 @@ def _find(facts: Facts) -> Iterator[Found]:
         ],
         advice=advice,
         evidence=(
-            f"{count(max(round(facts.per_window(len(calls))), 1), 'call')} "
-            f"{facts.each} allocate or free it"
+            f"{count(n_calls, 'call')} {facts.each} "
+            f"{'allocates or frees' if n_calls == 1 else 'allocate or free'} it"
         ),
         events=facts.longest(calls),
     )

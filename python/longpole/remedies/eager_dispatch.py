@@ -182,11 +182,11 @@ REMEDY: Final = Remedy(
     side="host",
     effort="one_line",
     needs="host events of JAX and runtime calls",
-    seen_by="4 calls of `PjitFunction` in a row that launch at most 4 activities each",
+    seen_by="4 calls of `PjitFunction` in a row with at most 4 activities each",
     change=(
         "the host time of all calls but the first outside their launches; at most also their "
-        "launches and the Python between them; kernels stay as they are"
+        "launches and the Python between them"
     ),
-    not_when="a value is read or a larger compiled function is called between them",
+    not_when="a value is read or a larger function is called between them",
     find=_find,
 )

@@ -97,7 +97,7 @@ def what_to_record(facts: Facts) -> list[str]:
 
 
 def _part_to_analyse(facts: Facts) -> Iterator[str]:
-    """Name the annotation in which the GPU is busiest, of a trace without steps."""
+    """Yield which annotation to analyse in a trace without steps: the one with the busiest GPU."""
     if facts.parts["unit"] != "trace":
         return
     total_ns = sum(work.duration_ns for work in facts.kernels)

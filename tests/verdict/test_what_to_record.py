@@ -1,0 +1,62 @@
+"""What to analyse or to record, where a trace does not show what its time is spent on."""
+
+from __future__ import annotations
+
+import longpole
+from longpole.testing import TraceBuilder
+
+
+def measured(name: str = "measure") -> TraceBuilder:
+    """Build a program that sets up for a second, warms up slowly, and measures."""
+    builder = TraceBuilder().operator("setup", (0, 1_000_000))
+    for begin, length, annotation in ((1_000_000, 400_000, "warm up"), (1_400_000, 300, name)):
+        builder.annotation(annotation, (begin, begin + length))
+        builder.operator("aten::mm", (begin + 1, begin + 90))
+        builder.launch("gemm", call=(begin + 10, begin + 20), work=(begin + 30, begin + 130))
+    return builder
+
+
+def test_the_annotation_with_the_busiest_gpu_is_named():
+    told = " ".join(measured().read().verdict().actions)
+    assert "measure has 50 % of the kernel time in <0.1 % of the trace; `--annotation`" in told
+    assert "warm up has" not in told
+
+
+def test_a_window_of_an_annotation_is_called_by_its_name():
+    trace = measured("a\x1b[31m").read()
+    window = longpole.choose_window(trace, annotation="a\x1b[31m")
+    assert window.title == "annotation a\\x1b[31m (instance 0)"
+    assert not any("--annotation" in line for line in trace.verdict(annotation="warm up").actions)
+
+
+def test_calls_of_the_only_window_are_not_counted_a_window():
+    builder = TraceBuilder().annotation("fit", (0, 900))
+    builder.launch("first", call=(1, 3), work=(4, 8)).call("cudaMalloc", (10, 790))
+    builder.launch("gemm", call=(810, 815), work=(816, 890))
+    remedies = builder.read().verdict(annotation="fit").remedies
+    [found] = [it for it in remedies if it.remedy == "allocation"]
+    assert found.evidence == "1 call in the annotation allocates or frees it"
+
+
+def operators(*, stacks: bool) -> TraceBuilder:
+    """Build steps of operators that take 200 us each, with short kernels."""
+    builder = TraceBuilder()
+    for step in range(4):
+        begin = 2_000 * step
+        builder.step(step, (begin, begin + 2_000))
+        if stacks:
+            builder.python("train.py(3): forward", (begin, begin + 1_999))
+        for number in range(10):
+            start = begin + 200 * number
+            builder.operator(f"my::op{number}", (start, start + 195))
+            builder.launch(
+                "kernel", call=(start + 180, start + 190), work=(start + 192, start + 196)
+            )
+    return builder
+
+
+def test_stacks_are_asked_for_only_where_they_are_missing():
+    sentence = "Which lines of Python call the operators is not recorded"
+    told = [" ".join(operators(stacks=stacks).read().verdict().actions) for stacks in (False, True)]
+    assert [sentence in actions for actions in told] == [True, False]
+    assert "record Python stacks (with_stack=True)." in told[0]
