@@ -29,6 +29,13 @@ def test_a_window_of_an_annotation_is_called_by_its_name():
     assert not any("--annotation" in line for line in trace.verdict(annotation="warm up").actions)
 
 
+def test_an_annotation_that_encloses_another_of_its_name_says_so():
+    builder = measured().annotation("measure", (1_400_005, 1_400_200))
+    sentence = "The annotation encloses 1 other of its name; choose one with `--instance`."
+    verdicts = [builder.read().verdict(annotation="measure", instance=i) for i in (0, 1)]
+    assert [sentence in verdict.actions for verdict in verdicts] == [True, False]
+
+
 def test_calls_of_the_only_window_are_not_counted_a_window():
     builder = TraceBuilder().annotation("fit", (0, 900))
     builder.launch("first", call=(1, 3), work=(4, 8)).call("cudaMalloc", (10, 790))

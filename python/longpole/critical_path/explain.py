@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from longpole.kernel_names import kernel_label
 from longpole.report.blocks import (
     Bar,
     Chart,
@@ -132,6 +133,13 @@ def _together(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return sorted(found.values(), key=lambda row: -row["duration_ns"])
 
 
+def _name_of(row: Mapping[str, Any]) -> str | None:
+    """Return the name of a row; XProf calls a launch as its kernel."""
+    name: str | None = row["name"]
+    kernel = kernel_label(name) if name is not None and row["kind"] == "runtime" else None
+    return name if kernel is None else f"launch of {kernel}"
+
+
 def _names(path: PathSummary, rows: Sequence[Mapping[str, Any]]) -> Table:
     """Show the names that take the most time; GPU activities by operator, if known."""
     launched = [
@@ -142,7 +150,7 @@ def _names(path: PathSummary, rows: Sequence[Mapping[str, Any]]) -> Table:
     known = dict(zip(launched, path.operators_of(launched), strict=True))
     operators = [known.get(row["longest_event"]) for row in rows]
     columns, texts = [*_NAMES], tabulated(rows, _NAMES).rows
-    names = [row["name"] for row in rows]
+    names = [_name_of(row) for row in rows]
     if any(operators):
         columns += [Column("name or operator", "name"), Column("kernel of the longest", "name")]
         shown = [

@@ -93,7 +93,23 @@ def _calls(facts: Facts, n_events: int) -> str:
 
 def what_to_record(facts: Facts) -> list[str]:
     """Return what to record or to analyse if the trace does not show what most time is spent on."""
-    return [*_part_to_analyse(facts), *_host_to_record(facts)]
+    return [*_inner_annotation(facts), *_part_to_analyse(facts), *_host_to_record(facts)]
+
+
+def _inner_annotation(facts: Facts) -> Iterator[str]:
+    """Yield that the window of an annotation encloses others of its name."""
+    if facts.parts["unit"] != "annotation":
+        return
+    rows = sorted(facts.annotations(), key=lambda row: (row.start_ns, -row.end_ns))
+    own = [row for row in rows if row.start_ns == facts.windows[0][0]]
+    if not own:
+        return
+    name = facts.name(own[0].event)
+    inner = [it for it in rows if own[0].start_ns < it.start_ns and it.end_ns <= own[0].end_ns]
+    n_alike = sum(facts.name(row.event) == name for row in inner)
+    if n_alike:
+        others = count(n_alike, "other")
+        yield f"The annotation encloses {others} of its name; choose one with `--instance`."
 
 
 def _part_to_analyse(facts: Facts) -> Iterator[str]:
