@@ -87,7 +87,7 @@ def _is_first_launch(facts: Facts, call: OnThread) -> bool:
 
 def _calls(facts: Facts, n_events: int) -> str:
     n_windows = facts.parts["n_windows"]
-    each = f" a {facts.unit}" if n_windows > 1 else ""
+    each = f" {facts.each}" if n_windows > 1 else ""
     return f"{count(max(round(n_events / n_windows), 1), 'call')}{each}"
 
 
@@ -189,7 +189,7 @@ def _longest(
             n_works, shown_ns = facts.in_shown(works)
             taken = f"{duration(shown_ns)}, several at a time"
         number = count(n_works, one, several)
-        each = f" a {facts.unit}" if facts.n_windows > 1 else ""
+        each = f" {facts.each}" if facts.n_windows > 1 else ""
         yield (
             f"{short_name(name, _WIDEST)} takes {taken} ({number}{each}; longest: event "
             f"{facts.longest(works)[0]})."
