@@ -51,6 +51,7 @@ def test_what_dynamo_does_around_a_compilation_may_go_too():
     assert abs(found.gain_low - 790 / 2_150) < 0.01, found
     # not with the one that compiles nothing
     assert abs(found.gain_high - 1_008 / 2_150) < 0.01, found
+    assert remedy_of("recurring_call", steps(2_150, fill)) is None
 
 
 def test_compilation_in_a_single_step_belongs_to_the_start():

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from longpole.remedies.facts import Facts, OnThread
 
-__all__ = ["REMEDY"]
+__all__ = ["COMPILING", "DYNAMO", "REMEDY"]
 
 # torch's names for the compilation of a function, from its bytecode to its kernels.
-_COMPILING: Final = (
+COMPILING: Final = (
     "_compile.compile_inner",
     "entire_frame_compile",
     "entire_backward_compile",
@@ -25,14 +25,14 @@ _COMPILING: Final = (
 )
 
 # Name of the event that dynamo records around everything that a compilation needs.
-_AROUND: Final = "dynamo"
+DYNAMO: Final = "dynamo"
 
 # Compilations in this share of several windows are recurring.
 _STEADY: Final = 0.6
 
 
 def _find(facts: Facts) -> Iterator[Found]:
-    rows = _outermost([*facts.operators(*_COMPILING), *facts.annotations(*_COMPILING)])
+    rows = _outermost([*facts.operators(*COMPILING), *facts.annotations(*COMPILING)])
     total_ns = sum(row.duration_ns for row in rows)
     if not rows or not facts.is_worth(total_ns):
         return
@@ -65,8 +65,8 @@ def _around(facts: Facts, rows: list[OnThread]) -> list[OnThread]:
     starts = sorted((row.lane, row.start_ns) for row in rows)
     return [
         it
-        for it in facts.operators(_AROUND)
-        if facts.name(it.event) == _AROUND
+        for it in facts.operators(DYNAMO)
+        if facts.name(it.event) == DYNAMO
         and bisect_left(starts, (it.lane, it.start_ns)) < bisect_left(starts, (it.lane, it.end_ns))
     ]
 

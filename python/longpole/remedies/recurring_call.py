@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from longpole.critical_path.changes import Drop
+from longpole.remedies.compile_overhead import COMPILING, DYNAMO
 from longpole.remedies.interpreter_lock import VIEWS
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.warm_up import MAKERS, captures
@@ -30,11 +31,13 @@ _MOST_SHARE: Final = 0.9
 
 # Names that other remedies cover, and names of functions that only enclose the program.
 _OTHERS: Final = (
+    *COMPILING,
     "enumerate(DataLoader)",
     "Optimizer.",
     "ProfilerStep#",
     "<built-in function next>",
 )
+_NAMED: Final = (*VIEWS, DYNAMO)
 _WIDEST: Final = 60
 
 # Operators within which XLA runs a compiled program: what they contain is its own.
@@ -73,7 +76,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         is_function = facts.place(rows[0].event).kind in {"python", "annotation"}
         is_short = facts.per_window(total_ns) < _LEAST_NS
         is_all = is_function and total_ns > _MOST_SHARE * facts.mean_ns * facts.n_windows
-        if not is_usual or is_short or is_all or name.startswith(_OTHERS) or name in VIEWS:
+        if not is_usual or is_short or is_all or name.startswith(_OTHERS) or name in _NAMED:
             continue
         if (name in MAKERS and facts.n_windows == 1) or _is_in_capture(facts, rows[0]):
             continue

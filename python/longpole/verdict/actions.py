@@ -65,9 +65,10 @@ def actions(named: list[Gained], facts: Facts) -> list[str]:
     if facts.parts["status"] not in {"ok", "balanced"} or mostly_stopped(facts.parts):
         return []
     lines = [_line(row) for row in named]
-    if max((row.low for row in named), default=0.0) < _ENOUGH * _best(facts):
+    is_enough = max((row.low for row in named), default=0.0) >= _ENOUGH * _best(facts)
+    if not is_enough:
         lines += spent_on(facts)
-    return [*lines, *what_to_record(facts)][:_MOST]
+    return [*lines, *what_to_record(facts, is_explained=is_enough)][:_MOST]
 
 
 def left_out_of(rows: list[Gained], named: list[Gained], facts: Facts) -> list[str]:

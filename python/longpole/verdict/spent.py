@@ -91,9 +91,13 @@ def _calls(facts: Facts, n_events: int) -> str:
     return f"{count(max(round(n_events / n_windows), 1), 'call')}{each}"
 
 
-def what_to_record(facts: Facts) -> list[str]:
-    """Return what to record or to analyse if the trace does not show what most time is spent on."""
-    return [*_inner_annotation(facts), *_part_to_analyse(facts), *_host_to_record(facts)]
+def what_to_record(facts: Facts, *, is_explained: bool) -> list[str]:
+    """Return what to record or to analyse if the trace does not show what most time is spent on.
+
+    If a remedy saves most of that, the lines of Python that call operators are not needed.
+    """
+    host = _host_to_record(facts, is_explained=is_explained)
+    return [*_inner_annotation(facts), *_part_to_analyse(facts), *host]
 
 
 def _inner_annotation(facts: Facts) -> Iterator[str]:
@@ -140,7 +144,7 @@ def _part_to_analyse(facts: Facts) -> Iterator[str]:
         )
 
 
-def _host_to_record(facts: Facts) -> Iterator[str]:
+def _host_to_record(facts: Facts, *, is_explained: bool) -> Iterator[str]:
     parts = facts.parts
     if "host" not in parts["sides"]:
         return
@@ -150,7 +154,7 @@ def _host_to_record(facts: Facts) -> Iterator[str]:
     if is_named:
         is_of_one = parts["busiest"] is not None and parts["busiest"][1] >= _MOST_OF_IT
         is_unknown = not is_of_one and parts["loader"] is None and not facts.has_stacks
-        if recorded["has_operators"] and is_unknown:
+        if recorded["has_operators"] and is_unknown and not is_explained:
             yield f"Which lines of Python call the operators is not recorded; record {stacks}."
     elif recorded["has_operators"] and not recorded["n_silent_threads"]:
         yield f"Most host time is outside operators and calls; record {stacks}."
