@@ -40,7 +40,7 @@ def test_another_word_is_refused_with_what_there_is(capsys: pytest.CaptureFixtur
     assert run(["explain", "graph"]) == 2
     assert "no remedy 'graph'; did you mean `cuda_graph`?" in capsys.readouterr().err
     assert run(["explain", "xyz"]) == 2
-    assert "no remedy 'xyz'; there are allocation, " in capsys.readouterr().err
+    assert "no remedy 'xyz'; `longpole explain` lists the remedies" in capsys.readouterr().err
 
 
 def test_a_note_of_check_is_no_remedy_and_is_explained_all_the_same(

@@ -261,7 +261,7 @@ def test_the_summary_says_that_records_without_a_time_are_in_no_figure(
     builder.kernel("lost", (start, start + length), correlation=77)
     program.run(["summary", str(builder.write(tmp_path / "trace.json"))])
     text = " ".join(capsys.readouterr().out.split())
-    assert "1 record has the time 0 or ends before the start, and is in no figure" in text
+    assert "1 record has the time 0 or ends before the start, and counts in no figure" in text
     codes = [found.code for found in longpole.check(builder.read())]
     assert "work_before_its_call" not in codes
 
