@@ -176,7 +176,7 @@ def test_a_window_may_be_a_time_an_annotation_or_a_step(longpole_table):
 def test_what_is_about_the_path_alone_is_refused(longpole_table):
     code, _, err = longpole_table("kernels", "--step", 1, "--end", "gpu")
     assert code == 2
-    assert "--end is about the critical path" in err
+    assert "--end does not apply to this table" in err
 
 
 def test_the_rest_of_a_long_table_is_announced(longpole_table):

@@ -60,7 +60,7 @@ def test_what_is_chosen_is_counted(path):
 
 def test_an_unknown_kind_is_refused_with_those_that_are_known():
     with pytest.raises(
-        ValueError, match=r"no kind .warps.; write .:warps. .*, kernel,.*annotation"
+        ValueError, match=r"no kind .warps.; write .:warps. .*, kernel,.*after_last_event"
     ):
         Drop(kind="warps")  # type: ignore[arg-type]
 
