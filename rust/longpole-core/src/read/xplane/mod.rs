@@ -38,6 +38,7 @@ pub(super) fn read(
     let mut rows = Rows::new(options);
     let mut header = Header { format: "xplane", ..Header::default() };
     let mut n_planes = 0_u64;
+    let mut devices = Vec::new();
     loop {
         match messages.next()? {
             Next::End | Next::Stop => break,
@@ -45,7 +46,7 @@ pub(super) fn read(
             Next::Bytes(PLANES, length) => {
                 n_planes += 1;
                 messages.enter(length);
-                if !plane(&mut messages, &mut rows)? {
+                if !plane(&mut messages, &mut rows, &mut devices)? {
                     break;
                 }
             }
@@ -65,6 +66,10 @@ pub(super) fn read(
         return Err(Error::new(ErrorKind::NoEvents, bytes));
     }
     header.fields.push(("profiler".to_owned(), "\"xprof\"".to_owned()));
+    if !devices.is_empty() {
+        let devices = serde_json::Value::Array(devices).to_string();
+        header.fields.push(("deviceProperties".to_owned(), devices));
+    }
     header.compression = messages.elements.window.compression();
     let n_unknown = xprof::interpret(Profile {
         strings: &mut rows.tables.strings,
@@ -81,7 +86,11 @@ pub(super) fn read(
 }
 
 /// Reads the plane that was entered. Returns false if reading cannot continue after it.
-fn plane(messages: &mut Messages<'_>, rows: &mut Rows<'_>) -> Result<bool> {
+fn plane(
+    messages: &mut Messages<'_>,
+    rows: &mut Rows<'_>,
+    devices: &mut Vec<serde_json::Value>,
+) -> Result<bool> {
     let mut plane = Plane::default();
     let is_sound = loop {
         let offset = messages.offset();
@@ -105,6 +114,7 @@ fn plane(messages: &mut Messages<'_>, rows: &mut Rows<'_>) -> Result<bool> {
             }
         }
     };
+    devices.extend(plane.device(rows));
     for (code, n_times) in plane.finish(rows) {
         for _ in 0..n_times {
             messages.elements.note(code, messages.offset())?;

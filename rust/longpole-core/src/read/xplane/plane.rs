@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use serde_json::{Map, Value};
+
 use crate::diagnostics::Code;
 use crate::ids::{LaneId, StringId};
 use crate::read::protobuf::{Field, Wire, fields};
@@ -11,6 +13,16 @@ use crate::time::MAX_TIME_NS;
 
 /// Maximum number of common values of an event type, which are copied to each event.
 const MAX_STATS: usize = 256;
+
+/// Values that describe a device, and Kineto's names for them.
+const DEVICE_STATS: [(&str, &str); 6] = [
+    ("gpu_device_name", "name"),
+    ("device_type_string", "name"),
+    ("memory_size", "totalGlobalMem"),
+    ("core_count", "numSms"),
+    ("compute_cap_major", "computeMajor"),
+    ("compute_cap_minor", "computeMinor"),
+];
 
 /// A plane while it is read.
 #[derive(Default)]
@@ -22,6 +34,8 @@ pub(super) struct Plane {
     stats: Vec<Stat>,
     metadata: HashMap<u64, Metadata>,
     stat_names: HashMap<u64, StringId>,
+    /// The values that describe the plane itself, such as the name of a device.
+    own_stats: Vec<Stat>,
 }
 
 #[derive(Default)]
@@ -83,6 +97,9 @@ impl Plane {
                 let (key, value) = entry(bytes)?;
                 self.stat_names.insert(key, name(value, rows)?);
             }
+            STATS_OF_PLANE if self.own_stats.len() < MAX_STATS => {
+                self.own_stats.push(stat(bytes, rows)?);
+            }
             _ => {}
         }
         Some(())
@@ -142,6 +159,29 @@ impl Plane {
         event.end_of_stats = self.stats.len();
         self.events.push(event);
         Some(())
+    }
+
+    /// Returns the properties of the device of the plane, with the names that Kineto uses.
+    pub(super) fn device(&self, rows: &Rows<'_>) -> Option<Value> {
+        let strings = &rows.tables.strings;
+        let (_, number) = strings.get(self.name?).strip_prefix("/device:")?.rsplit_once(':')?;
+        let mut found = Map::from_iter([("id".to_owned(), number.parse::<u32>().ok()?.into())]);
+        for stat in &self.own_stats {
+            let known = self.stat_names.get(&stat.id).map(|&name| strings.get(name));
+            let property = DEVICE_STATS.iter().find(|(name, _)| known == Some(name));
+            let Some(&(_, property)) = property else { continue };
+            let value = match stat.value {
+                StatValue::Plain(ArgValue::Integer(number)) => Value::from(number),
+                StatValue::Plain(ArgValue::Text(text)) => Value::from(strings.get(text)),
+                StatValue::Reference(id) => match self.stat_names.get(&id) {
+                    Some(&text) => Value::from(strings.get(text)),
+                    None => continue,
+                },
+                _ => continue,
+            };
+            found.insert(property.to_owned(), value);
+        }
+        (found.len() > 1).then_some(Value::Object(found))
     }
 
     /// Turns the events into rows. Returns the findings.
@@ -345,6 +385,7 @@ pub(super) const NAME: Field = 2;
 pub(super) const LINES: Field = 3;
 pub(super) const EVENT_METADATA: Field = 4;
 pub(super) const STAT_METADATA: Field = 5;
+pub(super) const STATS_OF_PLANE: Field = 6;
 // Entries of the two maps
 pub(super) const KEY: Field = 1;
 pub(super) const VALUE: Field = 2;
