@@ -222,6 +222,7 @@ needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 
 
 @needs_gcc
+@pytest.mark.slow
 def test_of_twelve_programs_a_broken_wrong_or_slow_one_never_wins(capsys):
     code = searched(write_matmul(), "--strategy", "exhaustive", "--runs", "3")
     found = json.loads(capsys.readouterr().out)["data"]
@@ -257,8 +258,8 @@ TOLERANT = 'file = "right.txt"\nabsolute = 1'
     [
         (PRINTING, RESUMED, "2", 'file = "right.txt"', {2}),
         (PRINTING, REUSED, "1", TOLERANT, {1, 2}),
-        (CALLING, RESUMED, "1", TOLERANT, {1, 2}),
-        (CALLING, REUSED, "2", 'file = "right.txt"', {2}),
+        pytest.param(CALLING, RESUMED, "1", TOLERANT, {1, 2}, marks=pytest.mark.slow),
+        pytest.param(CALLING, REUSED, "2", 'file = "right.txt"', {2}, marks=pytest.mark.slow),
     ],
 )
 def test_runs_that_another_reference_checked_are_made_again(  # noqa: PLR0917

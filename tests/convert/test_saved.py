@@ -85,7 +85,7 @@ def test_fewer_arguments_are_as_if_the_trace_had_been_read_so(args, tmp_path):
     same(longpole.read_trace(path, args=args), again)
 
 
-@pytest.mark.parametrize("path", real_traces(slow_bytes=100_000))
+@pytest.mark.parametrize("path", real_traces(slow_bytes=30_000))
 def test_every_answer_about_a_real_trace_is_the_same(path, tmp_path, capsys):
     if not path.is_file():
         pytest.skip(f"no {path}")
