@@ -57,6 +57,13 @@ def test_an_answer_is_as_its_schema_says_and_short(folder, name):
     assert size_of(answer) <= MOST_BYTES
 
 
+def test_the_summary_of_a_memory_timeline_is_as_its_schema_says(tmp_path):
+    (tmp_path / "timeline.raw.json").write_text("[[-1, 1, 100, 0], [5, 2, 50, 7]]")
+    answer = tools.call("summary", {"trace": "timeline.raw.json"}, [tmp_path])
+    jsonschema.validate(answer, tools.output_schema("summary"))
+    assert (answer["data"]["table"], answer["status"]) == ("memory", "ok")
+
+
 def test_a_tool_tells_what_the_command_prints(folder, capsys):
     answer = tools.call("summary", CALLS["summary"], [folder])
     evidence = answer.pop("evidence")

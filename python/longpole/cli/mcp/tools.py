@@ -239,5 +239,6 @@ def _type(option: click.Option) -> str | list[str]:
 
 
 def _nullable(name: str) -> Schema:
-    declared = schema_for(name, longpole)
-    return {"anyOf": [declared, {"type": "null"}]}
+    # The summary of a memory timeline or snapshot is the table `memory`.
+    names = (name, "table memory") if name == "summary" else (name,)
+    return {"anyOf": [*(schema_for(each, longpole) for each in names), {"type": "null"}]}
