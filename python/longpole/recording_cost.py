@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from longpole.data import Row
@@ -16,11 +17,14 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
 
 __all__ = [
+    "SPEED_CHANGED",
     "ClassCost",
     "CostStatus",
     "OverheadParts",
     "RecordingCost",
     "cost_blocks",
+    "drift_of",
+    "drift_sentence",
     "is_told",
     "measured_step_ns",
     "misfit",
@@ -29,8 +33,9 @@ __all__ = [
     "recording_cost_of",
     "step_blocks",
     "step_sentence",
+    "timing_blocks",
+    "timing_notes",
     "unknown_cost",
-    "unused_blocks",
 ]
 
 CostStatus = Literal["estimated", "measured", "given", "unknown"]
@@ -39,6 +44,15 @@ _WITHOUT: Final = "Without the profiler the"
 
 SAID_ABOVE: Final = 0.05
 """Below this share of the step, the summary does not mention the overhead."""
+
+SPEED_CHANGED: Final = (
+    "the program's speed changed while it was recorded: without the profiler, its step took "
+    "{before} before and {after} after"
+)
+"""What a drift of the timed steps shows."""
+
+# Steps timed before and after recording that differ by a larger factor show another speed.
+_DRIFTS: Final = 1.10
 
 _CLASSES: Final = {
     "outer_operator": "operators called from Python",
@@ -117,6 +131,9 @@ class RecordingCost(Row):
     most_step_ns: int | None
     factor: float | None
     """Factor applied to the costs of all classes to match a measured or given time."""
+    drift_ns: tuple[int, int] | None
+    """Median steps timed without the profiler before and after recording, if they show that the
+    speed of the program changed."""
     classes: list[ClassCost]
 
 
@@ -131,6 +148,7 @@ def unknown_cost(reason: str) -> RecordingCost:
         least_step_ns=None,
         most_step_ns=None,
         factor=None,
+        drift_ns=None,
         classes=[],
     )
 
@@ -165,6 +183,7 @@ def recording_cost_of(
         least_step_ns=least_ns,
         most_step_ns=most_ns,
         factor=factor,
+        drift_ns=None,
         classes=classes,
     )
 
@@ -189,15 +208,40 @@ def measured_step_ns(header: Sequence[tuple[str, str]]) -> list[int]:
     >>> measured_step_ns([("longpole", '{"step_time_ns": {"before": [5], "after": [7]}}')])
     [5, 7]
     """
+    before, after = _timed_ns(header)
+    return [*before, *after]
+
+
+def drift_of(header: Sequence[tuple[str, str]]) -> tuple[int, int] | None:
+    """Return the median steps timed before and after recording, if they show another speed.
+
+    They do if each step of one side is longer than all of the other, and the medians differ by more
+    than 10 %.
+
+    Examples
+    --------
+    >>> drift_of([("longpole", '{"step_time_ns": {"before": [22, 24], "after": [33, 37]}}')])
+    (23, 35)
+    >>> drift_of([("longpole", '{"step_time_ns": {"before": [22, 34], "after": [33, 37]}}')])
+    """
+    before, after = _timed_ns(header)
+    if not before or not after or (max(before) >= min(after) and max(after) >= min(before)):
+        return None
+    medians = round(median(before)), round(median(after))
+    return medians if max(medians) > _DRIFTS * min(medians) else None
+
+
+def _timed_ns(header: Sequence[tuple[str, str]]) -> tuple[list[int], list[int]]:
+    """Return the step times measured before and after recording."""
     for name, text in header:
         if name == "longpole":
             try:
                 times = json.loads(text)["step_time_ns"]
-                found = [int(time_ns) for time_ns in (*times["before"], *times["after"])]
+                before, after = ([int(it) for it in times[side]] for side in ("before", "after"))
             except (ValueError, TypeError, KeyError):
-                return []
-            return [time_ns for time_ns in found if time_ns > 0]
-    return []
+                return [], []
+            return [it for it in before if it > 0], [it for it in after if it > 0]
+    return [], []
 
 
 def misfit(parts: OverheadParts, step_time_ns: int) -> str | None:
@@ -279,14 +323,37 @@ def recorded_sentence(cost: RecordingCost) -> str | None:
 def step_blocks(cost: RecordingCost | None) -> list[Block]:
     """Show the step time without the profiler, if that differs from the recording."""
     told = None if cost is None else step_sentence(cost)
-    return [*([Notes([told])] if told else []), *unused_blocks(cost)]
+    return [*([Notes([told])] if told else []), *timing_blocks(cost)]
 
 
-def unused_blocks(cost: RecordingCost | None) -> list[Block]:
-    """Show why a step time measured without the profiler was not used; empty if it was used."""
-    if cost is None or cost["status"] != "estimated" or not cost["reason"]:
-        return []
-    return [Notes([f"{cost['reason']}."])]
+def timing_blocks(cost: RecordingCost | None) -> list[Block]:
+    """Show what is wrong with the step times measured without the profiler; empty if nothing is."""
+    told = [] if cost is None else timing_notes(cost)
+    return [Notes(told)] if told else []
+
+
+def timing_notes(cost: RecordingCost) -> list[str]:
+    """Return whether the measured step times show another speed, and why they were not used."""
+    unused = f"{cost['reason']}." if cost["status"] == "estimated" and cost["reason"] else None
+    return [*filter(None, [drift_sentence(cost), unused])]
+
+
+def drift_sentence(cost: RecordingCost) -> str | None:
+    """Return how the speed of the program changed while it was recorded, if it did.
+
+    Examples
+    --------
+    >>> cost = unknown_cost("")
+    >>> cost["drift_ns"] = (22_400_000, 35_500_000)
+    >>> print(drift_sentence(cost))  # doctest: +NORMALIZE_WHITESPACE
+    The program's speed changed while it was recorded: without the profiler, its step took 22.4 ms
+    before and 35.5 ms after.
+    """
+    if cost["drift_ns"] is None:
+        return None
+    before, after = map(duration, cost["drift_ns"])
+    told = SPEED_CHANGED.format(before=before, after=after)
+    return f"{told[0].upper()}{told[1:]}."
 
 
 def cost_blocks(cost: RecordingCost) -> list[Block]:

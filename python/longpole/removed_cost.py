@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.errors import WindowError
 from longpole.recording_cost import (
+    drift_of,
     measured_step_ns,
     misfit,
     recording_cost_of,
@@ -39,11 +40,14 @@ def removed(
     """
     try:
         if step_time_ns is not None:
-            return _given(core, step_time_ns, step_name, data_load)
-        return _measured_or_estimated(core, step_name, data_load)
+            found, cost = _given(core, step_time_ns, step_name, data_load)
+        else:
+            found, cost = _measured_or_estimated(core, step_name, data_load)
     except WindowError as error:
         why, _, _ = str(error).partition("\nhint: ")
-        return core, unknown_cost(why)
+        found, cost = core, unknown_cost(why)
+    cost["drift_ns"] = drift_of(core.header)
+    return found, cost
 
 
 def _given(
@@ -77,9 +81,10 @@ def _measured_or_estimated(
     if found is not None and fits and not _are_alike(cost["step_ns"] or asked_ns, asked_ns):
         return found, _measured(parts, times_ns)
     if not fits and not is_as_recorded:
+        why = ": the speed of the program may have changed during the run"
         cost["reason"] = (
             f"Steps that were timed without a profiler took {_span(times_ns)}, which does not fit "
-            "the recorded steps: the speed of the program may have changed during the run"
+            f"the recorded steps{'' if drift_of(core.header) else why}"
         )
     return estimated, cost
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from longpole import read_trace
-from longpole.recording_cost import step_sentence, unknown_cost
+from longpole import diff, read_trace
+from longpole.analyses.check import check
+from longpole.recording_cost import step_sentence, timing_blocks, unknown_cost
 from longpole.testing import TraceBuilder
 from oracles.planted_costs import found
 from oracles.simulator import simulate
@@ -271,3 +272,22 @@ def test_planted_costs_are_found_and_the_step_lies_in_its_interval(tmp_path):
         assert all(row.is_found(event_class) for row in rows), event_class
     assert all(row.is_bounded("python_function") for row in rows)
     assert sum(row.is_inside for row in rows) >= 0.8 * SEEDS
+
+
+@pytest.mark.parametrize(
+    ("after_ns", "is_said"), [([33_000, 37_000], True), ([23_000, 26_000], False)]
+)
+def test_a_speed_that_changed_while_recording_is_said_wherever_it_matters(after_ns, is_said):
+    builder = TraceBuilder()
+    for number in range(4):
+        at_us = 100 * number
+        builder.step(number, (at_us, at_us + 90))
+        builder.launch("gemm", call=(at_us, at_us + 10), work=(at_us + 10, at_us + 90))
+    document = json.loads(builder.to_bytes())
+    document["longpole"] = {"step_time_ns": {"before": [22_000, 24_000], "after": after_ns}}
+    trace = read_trace(json.dumps(document).encode())
+    told = "speed changed while it was recorded: without the profiler, its step took 23.0 µs before"
+    shown = str(timing_blocks(trace.recording_cost()))
+    reasons = [text for text in diff(trace, trace).reasons if text.startswith("Of the base: the")]
+    assert (told in shown, told in str(reasons)) == (is_said, is_said)
+    assert ("speed_changed" in {found.code for found in check(trace)}) == is_said

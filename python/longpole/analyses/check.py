@@ -16,6 +16,7 @@ from longpole.analyses.findings import (
 from longpole.damage import has_offset, source_losses
 from longpole.profiles import other_timeline
 from longpole.recording import options_for
+from longpole.recording_cost import drift_of
 from longpole.wording import duration, duration_range, escape, share
 
 if TYPE_CHECKING:
@@ -168,6 +169,10 @@ def _of_events(trace: Trace) -> Iterator[Finding]:
     yield from _clocks(trace, warnings)
     yield from _marks(trace, warnings)
     yield from _ranks(trace)
+    drift_ns = drift_of(trace.core.header)
+    if drift_ns is not None:
+        before, after = map(duration, drift_ns)
+        yield finding("speed_changed", before=before, after=after)
 
 
 def _links(counts: Mapping[str, int], warnings: Sequence[_EventWarning]) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from longpole.data import Data
+from longpole.recording_cost import SPEED_CHANGED
 
 __all__ = [
     "IMPOSSIBLE_TIMES",
@@ -78,6 +79,12 @@ KINDS: Final = {
         "warning",
         'the profiler reports "{text}"',
         "records may be missing",
+    ),
+    "speed_changed": Kind(
+        "warning",
+        SPEED_CHANGED,
+        "the time of a step is uncertain, and so is a comparison with another trace",
+        "record again while nothing else uses the machine",
     ),
     "no_device_work": Kind(
         "info",

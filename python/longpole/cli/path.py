@@ -21,7 +21,7 @@ from longpole.cli.ask.windows import (
 from longpole.critical_path.explain import path_blocks
 from longpole.critical_path.path import KindTotal, NameTotal
 from longpole.data import Row, plain
-from longpole.recording_cost import unused_blocks
+from longpole.recording_cost import timing_blocks
 from longpole.report.blocks import Headline, Sentence
 from longpole.report.document import Document
 from longpole.verdict import Verdict
@@ -128,7 +128,7 @@ def _answer(name: str, trace: Trace, found: Found, *, top: int, is_in_order: boo
             Headline(f"{name_of(name)}: critical path, {found.title}"),
             Sentence(verdict.sentence),
             *(path_blocks(path, top) if sections is None else _order(path, sections, top)),
-            *unused_blocks(trace.removed_cost),
+            *timing_blocks(trace.removed_cost),
         ],
         records=lambda: (
             _segments(name, path)

@@ -22,7 +22,7 @@ from longpole.cli.ask.options import Options, answers, shared_options, top_optio
 from longpole.cli.ask.traces import answer_each, given_memory_file, traces_argument
 from longpole.cli.ask.windows import OF_TIME, Asked, Recording, profiler_options, window_options
 from longpole.errors import WindowError
-from longpole.recording_cost import unused_blocks
+from longpole.recording_cost import timing_blocks
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import DATA_FORMATS, Document
 from longpole.verdict.blocks import left_out_of, verdict_blocks
@@ -220,7 +220,7 @@ def _tables(trace: Trace, found: Summary) -> dict[str, Table]:
 def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned]) -> list[Block]:
     return [
         Headline(_title(path, trace, found)),
-        *unused_blocks(found.recording_cost),
+        *timing_blocks(found.recording_cost),
         *verdict_blocks(found.verdict),
         *_how_computed(found.verdict),
         *_warned(found, warnings),

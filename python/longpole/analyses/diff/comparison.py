@@ -30,6 +30,7 @@ from longpole.analyses.diff.setups import differing, setups_of
 from longpole.analyses.diff.sides import side_of
 from longpole.analyses.diff.values import Change, DiffSide
 from longpole.errors import WindowError
+from longpole.recording_cost import timing_notes
 from longpole.statistics.ranks import robust_spread
 from longpole.trace import Trace
 from longpole.traces.trace_set import TraceSet
@@ -526,7 +527,7 @@ def _answer(
     found = Diff(
         verdict=judgement.outcome,
         sentence="",
-        reasons=(*_machine_reason(setups), *judgement.reasons, *_unused_times(pair)),
+        reasons=(*_machine_reason(setups), *judgement.reasons, *_timings(pair)),
         gate=gate,
         change=change,
         interval=judgement.interval,
@@ -559,13 +560,14 @@ def _machine_reason(setups: Iterable[Setup]) -> list[str]:
     return [f"The sides have different {what}: the verdict is about the step, not the program."]
 
 
-def _unused_times(pair: tuple[Side, Side]) -> list[str]:
-    """Return where steps that were timed without the profiler do not fit the recorded ones."""
+def _timings(pair: tuple[Side, Side]) -> list[str]:
+    """Return what is wrong with the steps of a side that were timed without the profiler."""
     costs = zip(("base", "new side"), (side.trace.removed_cost for side in pair), strict=True)
     return [
-        f"Of the {name}: {cost['reason'][0].lower()}{cost['reason'][1:]}."
+        f"Of the {name}: {told[0].lower()}{told[1:]}"
         for name, cost in costs
-        if cost is not None and cost["status"] == "estimated" and cost["reason"]
+        if cost is not None
+        for told in timing_notes(cost)
     ]
 
 

@@ -27,7 +27,7 @@ from longpole.critical_path.changes import Change, Drop, RemoveWait, Scale, kind
 from longpole.critical_path.explain import path_blocks
 from longpole.critical_path.path import KindTotal, NameTotal
 from longpole.data import Row, plain
-from longpole.recording_cost import step_blocks, unused_blocks
+from longpole.recording_cost import step_blocks, timing_blocks
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Abstention, Document, Warned
 from longpole.verdict import Remedy, Verdict
@@ -233,7 +233,7 @@ def _ranking(name: str, trace: Trace, found: Found) -> Answer:
             *_useless(len(rows) - len(helpful)),
             *([Notes([_ORDER, *basis_of(verdict)])] if helpful[1:] else []),
             *_own_changes(found.path, helpful),
-            *unused_blocks(trace.removed_cost),
+            *timing_blocks(trace.removed_cost),
         ],
         records=lambda: [_record(name, row) for row in rows],
     )
