@@ -387,5 +387,5 @@ def _step(cost: RecordingCost) -> str:
     found = step_sentence(cost)
     if found is not None:
         return found
-    recorded, step = duration(cost["recorded_step_ns"] or 0), duration(cost["step_ns"] or 0)
-    return f"{_WITHOUT} {_median_of(cost['unit'])} takes {step}, {recorded} recorded."
+    step, known = duration(cost["step_ns"] or 0), "; ".join(range_of(cost))
+    return f"{_WITHOUT} {_median_of(cost['unit'])} takes {step} ({known})."

@@ -93,6 +93,17 @@ def test_a_step_that_the_kernels_limit_stays_as_long(trace_of):
     assert cost["step_ns"] == pytest.approx(cost["recorded_step_ns"], rel=0.02)
 
 
+def test_a_verdict_carries_the_range_of_its_step(trace_of):
+    costs = PlantedCosts(operator=3_000, call=3_900, annotation=6_000)
+    recorded = trace_of(with_overhead(_program(), costs))
+    cost = recorded.recording_cost()
+    found = recorded.without_profiler().verdict()
+    assert found.step_range_ns == (cost["least_step_ns"], cost["most_step_ns"])
+    assert found.step_range_ns[0] < found.window.length_ns < found.step_range_ns[1]
+    assert recorded.verdict().step_range_ns is None
+    assert recorded.without_profiler().verdict(whole=True).step_range_ns is None
+
+
 def test_a_given_step_time_is_matched_exactly(trace_of):
     costs = PlantedCosts(operator=3_000, call=3_900, annotation=6_000)
     recorded = trace_of(with_overhead(_program(), costs))

@@ -134,6 +134,9 @@ class Findings(Data):
     """The steps in which remedies are looked for, and which their gains cover: all of these steps,
     or some that represent them."""
     window: Span
+    step_range_ns: tuple[int, int] | None
+    """Least and most time that the window shown takes without the profiler; null if unknown, or for
+    another window than the median step."""
     uncertainty: Uncertainty
     cause: Cause | None
     """Reason why there is no verdict; None if there is one."""

@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from longpole.recording_cost import RecordingCost
     from longpole.remedies.parts import GapParts, VerdictParts
 
-__all__ = ["WIDEST_NAME", "inconclusive", "is_unusual", "no_device", "stopped", "window"]
+__all__ = [
+    "WIDEST_NAME",
+    "inconclusive",
+    "is_unusual",
+    "no_device",
+    "step_range_ns",
+    "stopped",
+    "window",
+]
 
 WIDEST_NAME: Final = 60
 
@@ -77,6 +85,15 @@ def _known_of(parts: VerdictParts) -> list[str]:
         return [*(range_of(cost) if _is_of(parts, cost) else []), longest]
     spread = duration_range(min_ns, max_ns) if max_ns > _ALIKE * min_ns and not longest else ""
     return [spread, longest]
+
+
+def step_range_ns(parts: VerdictParts) -> tuple[int, int] | None:
+    """Return the least and most time of the window without the profiler, if known for it."""
+    cost = parts["recording_cost"]
+    if cost is None or not _is_of(parts, cost):
+        return None
+    least_ns, most_ns = cost["least_step_ns"], cost["most_step_ns"]
+    return None if least_ns is None or most_ns is None else (least_ns, most_ns)
 
 
 def _is_of(parts: VerdictParts, cost: RecordingCost) -> bool:

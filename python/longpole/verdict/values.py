@@ -18,6 +18,7 @@ from longpole.verdict.actions import (
 from longpole.verdict.advice import advice, options_in
 from longpole.verdict.blocks import verdict_blocks
 from longpole.verdict.findings import Bounds, Findings, Gap, Remedy, Span, Uncertainty
+from longpole.verdict.missing import step_range_ns
 from longpole.verdict.sentences import caveat, limit, sentence
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def verdict_of(parts: VerdictParts, facts_of: Callable[[Options], Facts]) -> Ver
         steps=tuple(parts["numbers"]),
         remedy_steps=facts.numbers,
         window=_window(parts),
+        step_range_ns=step_range_ns(parts),
         uncertainty=Uncertainty(
             uncertainty["unknown"],
             uncertainty["floor"],
