@@ -9,7 +9,9 @@ import pytest
 
 import longpole
 from longpole.cli import program
+from longpole.wording import duration
 from oracles.simulator import Machine, Run, Scale
+from oracles.simulator.losses import PlantedCosts, with_overhead
 from oracles.simulator.program import Busy, Launch, Program, Stream, Work, annotation, operator
 
 _NAMES = ("mul", "add", "sub", "div", "exp", "log", "abs", "neg", "sin", "cos")
@@ -55,6 +57,7 @@ def test_few_recorded_steps_suffice_if_others_were_timed(recorded, capsys):
     assert found.interval[0] < found.change < found.interval[1] < 0
     assert found.base.range_ns == (min(found.base.timed_ns), max(found.base.timed_ns))
     assert "4 timings and 4 timings" in found.sentence
+    assert ": the step goes from " in found.sentence  # the median of timings, no mean
     assert program.run(["diff", str(new), str(base), "--gate", "3%"]) == 1
     assert "  Regression: " in capsys.readouterr().out
 
@@ -102,3 +105,16 @@ def test_given_times_and_recorded_steps_come_before_timings(recorded):
     for options in ({"as_recorded": True}, {"step_times_ns": (given_ns, given_ns)}):
         found = longpole.diff(base, base, **options)
         assert found.base.timed_ns == ()
+
+
+def test_given_times_are_the_lengths_that_are_compared(tmp_path):
+    paths, given_ns = [tmp_path / "base.json", tmp_path / "new.json"], []
+    for path, n_operators in zip(paths, (60, 50), strict=True):
+        costs = PlantedCosts(operator=3_000, call=3_900, annotation=6_000)
+        Run(with_overhead(_program(n_operators), costs), Machine(seed=5)).write(path)
+        given_ns.append(round(0.8 * longpole.read_trace(path).verdict().window.length_ns))
+    found = longpole.diff(*paths, step_times_ns=tuple(given_ns))
+    assert (found.base.mean_ns, found.new.mean_ns) == pytest.approx(given_ns, rel=1e-5)
+    assert found.change == pytest.approx(given_ns[1] / given_ns[0] - 1, rel=1e-4)
+    lengths = " to ".join(duration(time_ns) for time_ns in given_ns)
+    assert f": the step goes from {lengths}" in found.sentence

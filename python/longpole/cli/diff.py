@@ -332,7 +332,7 @@ def _figures(found: Diff) -> list[Part]:
 
 
 def _tiles(found: Diff) -> Tiles:
-    from longpole.analyses.diff.sentences import percent
+    from longpole.analyses.diff.sentences import mean_of, percent
 
     base, new = found.base, found.new
     memory = (base.peak_memory_bytes, new.peak_memory_bytes)
@@ -342,7 +342,7 @@ def _tiles(found: Diff) -> Tiles:
     steps = " and ".join(count(side.n_steps, base.unit) for side in (base, new))
     return tiles(
         [
-            (f"Mean {base.unit}", " → ".join(lengths), steps),
+            (f"{mean_of(found)}{base.unit}".capitalize(), " → ".join(lengths), steps),
             ("Change", None if found.change is None else percent(found.change), _interval(found)),
             ("Limited by", " → ".join(dict.fromkeys(it[0] for it in limits if it)) or None, ""),
             (

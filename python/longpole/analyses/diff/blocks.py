@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.analyses.diff.sentences import percent, predicted
+from longpole.analyses.diff.sentences import mean_of, percent, predicted
 from longpole.report.blocks import (
     Column,
     Notes,
@@ -79,7 +79,7 @@ def diff_blocks(diff: Findings, top: int) -> list[Block]:
     shown = _worth_showing(diff)[:top] if diff.is_related else []
     tables = [_setups(diff), _lengths(diff)]
     if diff.is_related:
-        tables.append(_changes(shown, _kept(diff)))
+        tables.append(_changes(diff, shown))
     if diff.is_one_program:
         tables += [_predictions(diff), _path(diff), _gains(diff), _counts(diff)]
     return [
@@ -114,14 +114,16 @@ def _lengths(diff: Findings) -> Table:
     source = diff.range_sources.pop() if len(diff.range_sources) == 1 else "possible"
     columns: dict[Column, Value] = {
         Column("side"): lambda side: "base" if side is diff.base else "new",
-        Column(f"mean {diff.base.unit}", "duration"): "mean_ns",
+        Column(f"{mean_of(diff)}{diff.base.unit}", "duration"): "mean_ns",
         Column("as recorded", "duration"): lambda side: (
             None if side.recorded_mean_ns == side.mean_ns else side.recorded_mean_ns
         ),
         Column(f"{source} range"): lambda side: (
             None if side.range_ns is None else duration_range(*map(round, side.range_ns))
         ),
-        Column("median", "duration"): lambda side: None if side.timed_ns else side.median_ns,
+        Column("median", "duration"): lambda side: (
+            None if side.timed_ns or side.given_ns else side.median_ns
+        ),
         Column("noise", "share"): "step_noise",
         Column("timings", "count"): lambda side: len(side.timed_ns) or None,
         Column("steps", "count"): "n_steps",
@@ -130,16 +132,7 @@ def _lengths(diff: Findings) -> Table:
     return without_empty_columns(tabulated((diff.base, diff.new), columns))
 
 
-def _kept(diff: Findings) -> set[tuple[str, str | None]]:
-    """Return the kinds and names of work that both sides have."""
-    return {
-        (change.kind, change.base_names[0])
-        for change in diff.changes
-        if change.relation in {"same", "reshaped"} and change.base_count and change.new_count
-    }
-
-
-def _changes(changes: list[Change], kept: set[tuple[str, str | None]]) -> Table:
+def _changes(diff: Findings, changes: list[Change]) -> Table:
     """Show the changes; work that replaced other work has a row of its own below it."""
     columns = (
         Column("what changed"),
@@ -152,17 +145,17 @@ def _changes(changes: list[Change], kept: set[tuple[str, str | None]]) -> Table:
     )
     rows: list[list[Cell]] = []
     for it in changes:
-        is_replaced = it.relation in _REPLACED
+        is_replaced, is_part = it.relation in _REPLACED, diff.is_part(it)
         base, new = (_first(names) for names in (it.base_names, it.new_names))
         rows.append(
             [
-                _what(it, kept),
+                _what(it, is_part=is_part),
                 base if is_replaced else base or new,
                 it.base_ns if it.base_names else None,
                 it.new_ns if it.new_names else None,
                 _effect(it),
                 it.change if it.base_names and it.new_names else None,
-                None if it.kind == "data_loading" else _numbers(it),
+                None if it.kind == "data_loading" else _numbers(it, is_part=is_part),
             ]
         )
         if is_replaced:
@@ -171,16 +164,15 @@ def _changes(changes: list[Change], kept: set[tuple[str, str | None]]) -> Table:
     return without_empty_columns(Table(columns, rows))
 
 
-def _what(change: Change, kept: set[tuple[str, str | None]]) -> str:
+def _what(change: Change, *, is_part: bool) -> str:
     """Return the kind of a change, how many names it has, and what became of it."""
     one, several = _WORDS[change.kind]
     number = len(change.base_names)
     what = one if number <= 1 else f"{number} {several}"
     if change.relation not in _BECAME:
         return what
-    is_kept = (change.kind, (*change.base_names, *change.new_names)[0]) in kept
-    became = _LESS.get(change.relation) if is_kept else None
-    return f"{what}, {became or _BECAME[change.relation]}"
+    words = _LESS if is_part else _BECAME
+    return f"{what}, {words[change.relation]}"
 
 
 def _first(names: tuple[str | None, ...]) -> str | None:
@@ -195,7 +187,11 @@ def _effect(change: Change) -> str | None:
     return f"{'+' if effect_ns > 0 else ''}{duration(effect_ns)}"
 
 
-def _numbers(change: Change) -> str:
+def _numbers(change: Change, *, is_part: bool) -> str:
+    """Return both counts; of added or removed work that is a part, how much more or less it is."""
+    if is_part:
+        more = change.new_count - change.base_count
+        return f"{'+' if more > 0 else '-'}{_number(abs(more))}"
     old, now = _number(change.base_count), _number(change.new_count)
     return old if old == now else f"{old} -> {now}"
 
@@ -371,13 +367,14 @@ def _recorded_steps(diff: Findings) -> Iterator[str]:
     sides = (diff.base, diff.new)
     lengths_ns = [sum(getattr(row, f"{name}_ns") for row in diff.path) for name in ("base", "new")]
     if not diff.path or not any(
-        side.timed_ns and abs(length_ns - side.mean_ns) > _OTHER_LENGTH * side.mean_ns
+        (side.timed_ns or side.given_ns)
+        and abs(length_ns - side.mean_ns) > _OTHER_LENGTH * side.mean_ns
         for side, length_ns in zip(sides, lengths_ns, strict=True)
     ):
         return
     yield (
-        "The tables of work are about the recorded steps, which take "
-        f"{_from_to(*lengths_ns).replace(' to ', ' and ')} in the mean without the profiler."
+        "The tables of work are about the recorded steps, which take other times than the timed "
+        f"ones: {_from_to(*lengths_ns).replace(' to ', ' and ')} on average without the profiler."
     )
 
 

@@ -586,6 +586,7 @@ def _facts(side: Side, runs: _Runs) -> DiffSide:
         range_ns=runs.range_ns if len(runs.runs) == 1 else None,
         range_source=runs.range_source if len(runs.runs) == 1 else None,
         timed_ns=(),
+        given_ns=side.given_ns,
         median_ns=median(side.lengths_ns),
         step_noise=math.expm1(robust_spread(logs)) if len(logs) > 1 else None,
         run_noise=math.expm1(robust_spread([math.log(max(mean, 1.0)) for mean in means]))

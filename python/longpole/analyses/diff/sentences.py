@@ -9,12 +9,12 @@ from longpole.analyses.diff.machine import HOST_KINDS
 from longpole.analyses.diff.setups import described, differing
 from longpole.critical_path.explain import MEANINGS
 from longpole.traces.findings import listed
-from longpole.wording import change, count, duration, duration_range, listing, short_name
+from longpole.wording import change, count, duration, duration_range, listing, number, short_name
 
 if TYPE_CHECKING:
     from longpole.analyses.diff.values import Change, DiffSide, Findings, Prediction
 
-__all__ = ["KINDS", "cause", "percent", "predicted", "sentence"]
+__all__ = ["KINDS", "mean_of", "percent", "predicted", "sentence"]
 
 KINDS: Final = {
     "kernel": "kernel",
@@ -102,7 +102,7 @@ def _compared(diff: Findings) -> str:
             f"{_similarity(diff)} of their launches or operators correspond. "
             f"{_if_one_program(diff, times)}."
         )
-    told = f"{verdict}{_why_open(diff)}: the mean {unit} goes from {times}"
+    told = f"{verdict}{_why_open(diff)}: the {mean_of(diff)}{unit} goes from {times}"
     told += _without_profiler(diff)
     told += f" ({percent(diff.change)}; {_numbers(base)} and {_numbers(new)})"
     told += f"{_on_one_machine(diff)}."
@@ -128,13 +128,18 @@ def _seem(diff: Findings) -> str:
 def _if_one_program(diff: Findings, times: str) -> str:
     """Return the lengths of two programs that only the reader knows to be one."""
     if diff.base.unit == diff.new.unit == "step":
-        told = f"the mean step goes from {times} ({percent(diff.change)})"
+        told = f"the {mean_of(diff)}step goes from {times} ({percent(diff.change)})"
         return f"If they are one program, {told}"
     return f"The base takes {_length(diff.base)}, the new side {_length(diff.new)}"
 
 
+def mean_of(diff: Findings) -> str:
+    """Return the word for the length of a step that is compared; none if steps were timed."""
+    return "" if diff.is_timed else "mean "
+
+
 def _length(side: DiffSide) -> str:
-    """Return the mean step, with its range without the profiler."""
+    """Return the length of a step, with its range without the profiler."""
     told = duration(round(side.mean_ns))
     if side.range_ns is None or not side.is_in_range:
         return told
@@ -271,9 +276,10 @@ def _applied_together(diff: Findings) -> list[str]:
     return [f"{told}: {100 * diff.predictions[0].measured:.1f} % together."]
 
 
-def cause(change: Change) -> str:
+def _cause(change: Change, diff: Findings) -> str:
     """Describe a change of work and its effect on the step."""
-    told = f"{_subject(change)}: {_times(change)} a step"
+    subject = _part(change) if diff.is_part(change) else _subject(change)
+    told = f"{subject}: {_times(change)} a step"
     if change.effect_ns is None:
         return told
     if abs(change.effect_ns) < _LEAST_EFFECT * max(change.base_ns, change.new_ns, 1.0):
@@ -292,7 +298,7 @@ def _causes(diff: Findings) -> list[str]:
     others = [change for change in certain if not _is_by_machine(change, diff)]
     if not others:
         return ["No work changed by more than the machine may have changed it."]
-    first = cause(others[0])
+    first = _cause(others[0], diff)
     machine = " and the ".join(setup.what for setup in differing(diff.setups))
     if machine:
         told = f"What the {machine} did to the step cannot be told from what the program did"
@@ -368,6 +374,14 @@ def _subject(change: Change) -> str:
         return what + _BECAME[change.relation].format(new=new)
     side = {"added": "the new ", "removed": "the removed "}.get(change.relation, "the ")
     return f"{side}{word} {base or new}"
+
+
+def _part(change: Change) -> str:
+    """Describe added or removed work of a name that both sides have."""
+    more = change.new_count - change.base_count
+    word = "copy" if change.kind == "copy" else KINDS[change.kind]
+    names = _names(change.base_names or change.new_names)
+    return f"{number(abs(more))} {'more' if more > 0 else 'fewer'} of the {word} {names}"
 
 
 def _names(names: tuple[str | None, ...]) -> str:

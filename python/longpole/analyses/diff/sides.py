@@ -88,8 +88,20 @@ class Side:
 
     @cached_property
     def lengths_ns(self) -> list[int]:
-        """Return the length of each step, from the end of the previous step to its own."""
-        return list((self.steps["window_end_ns"] - self.steps["window_start_ns"]).to_list())
+        """Return the length of each step, from the end of the previous step to its own.
+
+        If the time of a step is given, steps are scaled to have it in the mean.
+        """
+        lengths = self.steps["window_end_ns"] - self.steps["window_start_ns"]
+        scale = 1.0 if self.given_ns is None else self.given_ns * self.n_steps / lengths.sum()
+        return [round(scale * length_ns) for length_ns in lengths]
+
+    @property
+    def given_ns(self) -> int | None:
+        """Return the time of a step without the profiler that was given."""
+        cost = self.trace.removed_cost
+        is_given = cost is not None and cost["status"] == "given" and self.has_steps
+        return cost["least_step_ns"] if cost is not None and is_given else None
 
     @property
     def mean_ns(self) -> float:

@@ -67,6 +67,8 @@ class DiffSide(Data):
     timed_ns: tuple[int, ...]
     """Mean steps that were timed without the profiler when the trace was recorded; empty unless
     both sides have enough to be compared by them."""
+    given_ns: int | None
+    """The mean step without the profiler that was given; recorded steps are scaled to it."""
     median_ns: float
     step_noise: float | None
     """Robust spread of the steps of a run, or of `timed_ns`, as a fraction; None for one step."""
@@ -219,6 +221,22 @@ class Findings(Data):
     def is_lost(self) -> bool:
         """Whether the damage of a trace may affect the comparison."""
         return any(it.is_grave for side in (self.base, self.new) for it in side.damage)
+
+    def is_part(self, change: Change) -> bool:
+        """Whether added or removed work is only part of its name, which both sides have."""
+        if change.relation not in {"added", "removed"}:
+            return False
+        name = (*change.base_names, *change.new_names)[0]
+        return any(
+            it.kind == change.kind and it.base_names[0] == name and it.base_count and it.new_count
+            for it in self.changes
+            if it.relation in {"same", "reshaped"}
+        )
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the steps of both sides were timed without the profiler, or their time given."""
+        return all(side.timed_ns or side.given_ns is not None for side in (self.base, self.new))
 
     @property
     def range_sources(self) -> set[str]:
