@@ -147,7 +147,7 @@ def test_each_of_several_traces_says_what_holds_it_up_before_it_is_opened(tmp_pa
     one, two = re.findall(r'id="trace-\d"><details><summary>(.*?)</summary>', page)
     assert re.sub("<.*?>", "", one) == "Rank 2 one.json, step 1, 1.00 ms, limited by host"
     assert re.sub("<.*?>", "", two) == (
-        "two.json The trace has no event of a known kind with a duration"
+        "two.json the trace has no operator, call or GPU activity with a duration"
     )
 
 
@@ -243,7 +243,7 @@ def test_a_comparison_as_html_is_the_same_page(tmp_path, written, capsys):
 
 def test_a_trace_of_which_nothing_can_be_said_has_a_page(tmp_path, written):
     page, _ = written(TraceBuilder().write(tmp_path / "empty.json"))
-    assert "no event of a known kind with a duration" in page
+    assert "The trace has no operator, call or GPU activity with a duration." in page
     assert '<section id="diagnostics"' in page
 
 

@@ -116,6 +116,17 @@ def test_messages_of_the_profiler_say_why_nothing_was_recorded(tmp_path, capsys)
         text = capsys.readouterr()
         assert 'The profiler reports "No CUDA events collected. Does it use CUDA?".' in text.out
         assert text.err == ""
+    program.run(["summary", str(path)])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "the trace has 10 annotations, but no operator, call or GPU activity" in told
+    # What to record is said in the terms of the profiler.
+    assert "process that uses the GPU, with nsys profile --trace=cuda,nvtx." in told
+    served = longpole.serving(read_trace(path))
+    assert "No GPU activity is recorded" in served.sentence
+    assert "busy" not in served.sentence
+    assert served.kinds.select("device_ns", "device_share", "blocked_ns").row(0) == (None,) * 3
+    program.run(["serving", str(path)])
+    assert "marked by annotations named like those of vLLM" in capsys.readouterr().out
     assert [it.code for it in longpole.check(read_trace(path))] == [
         "profiler_message",
         "no_timed_events",

@@ -17,14 +17,14 @@ from longpole.damage import has_offset, source_losses
 from longpole.profiles import other_timeline
 from longpole.recording import options_for
 from longpole.recording_cost import drift_of
-from longpole.wording import duration, duration_range, escape, share
+from longpole.wording import count, duration, duration_range, escape, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from longpole.trace import Trace
 
-__all__ = ["Finding", "Place", "check", "finding"]
+__all__ = ["Finding", "Place", "check", "finding", "why_empty"]
 
 _LARGE_SHIFT_NS = 20_000
 _MOST_SHOWN = 8
@@ -53,6 +53,23 @@ def check(trace: Trace) -> tuple[Finding, ...]:
     of_events = [replace(found, hint=hint(trace, found)) for found in _of_events(trace)]
     findings = [*_of_reading(trace), *_messages(trace), *_of_files(trace), *of_events]
     return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
+
+
+def why_empty(trace: Trace) -> str:
+    """Return why a trace without a window has nothing to analyse: what it lacks, and what it has.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> why_empty(TraceBuilder().annotation("range", (0, 9)).read())
+    'the trace has 1 annotation, but no operator, call or GPU activity with a duration'
+    """
+    import polars as pl
+
+    is_range = (pl.col("kind") == "annotation") & pl.col("duration_ns").is_not_null()
+    n_ranges = trace.events.filter(is_range).height
+    has = f"{count(n_ranges, 'annotation')}, but " if n_ranges else ""
+    return f"the trace has {has}no operator, call or GPU activity with a duration"
 
 
 def _hint(trace: Trace, found: Finding) -> str | None:
@@ -156,7 +173,7 @@ class _EventWarning(NamedTuple):
 
 def _of_events(trace: Trace) -> Iterator[Finding]:
     if trace.window is None:
-        yield finding("no_timed_events")
+        yield finding("no_timed_events", why=why_empty(trace))
         yield from _unknown_categories(trace)
         return
     counts = trace.warning_counts

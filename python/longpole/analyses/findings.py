@@ -65,9 +65,9 @@ class Kind(NamedTuple):
 KINDS: Final = {
     "no_timed_events": Kind(
         "warning",
-        "no timed events: no event of a known kind has a start time and a duration",
+        "{why}",
         "there is nothing to analyse",
-        "record at least one step between the start and the stop of the profiler",
+        "record at least one step of the process that uses the GPU, with {device}",
     ),
     "unknown_categories": Kind(
         "warning",

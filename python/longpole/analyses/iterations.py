@@ -47,8 +47,8 @@ class IterationRow(Row):
     before_launch_ns: int | None
     """Host time from its start to its first launch (of a graph, if it launches one); null if graph
     launches mark iterations."""
-    blocked_ns: int
-    """Host time in calls that wait for the device."""
+    blocked_ns: int | None
+    """Host time in calls that wait for the device; null if no call is recorded."""
     blocking_call: str | None
     """The longest call that waits for the device."""
     n_launches: int
@@ -63,8 +63,9 @@ class IterationRow(Row):
     gap_ns: int | None
     """Time from the end of each replay to the start of the next, up to the last replay of this
     iteration."""
-    device_ns: int
-    """Time in which an activity launched by it ran on the device."""
+    device_ns: int | None
+    """Time in which an activity launched by it ran on the device; null, like the waits, if the
+    trace has no GPU activity."""
     launch_wait_ns: int | None
     """Idle time of the device before activities that had not been launched, while the host was
     inside an iteration; null, like its length, for the first."""
@@ -126,6 +127,7 @@ def iterations(
     rows = (
         _lengths(rows)
         .with_columns(_derived(mark))
+        .with_columns(pl.lit(None, pl.Int64).alias(name) for name in _unrecorded(trace))
         .select(pl.col(name).cast(dtype) for name, dtype in schema.items())
     )
     rows = matching(rows, where)
@@ -336,6 +338,16 @@ def _lengths(rows: pl.DataFrame) -> pl.DataFrame:
     """Measure each iteration from the completion of the previous one to its own."""
     completed_ns = pl.max_horizontal("host_end_ns", "device_end_ns").cum_max()
     return rows.with_columns(length_ns=completed_ns - completed_ns.shift(1))
+
+
+def _unrecorded(trace: Trace) -> list[str]:
+    """Return the columns that need calls or GPU activities, if the trace has none."""
+    of_device = ("device_ns", "launch_wait_ns", "scheduler_wait_ns")
+    counts = trace.warning_counts
+    return [
+        *(() if counts["device_work"] else of_device),
+        *(() if counts["processes_with_calls"] else ("blocked_ns",)),
+    ]
 
 
 def _derived(mark: str) -> list[pl.Expr]:

@@ -31,7 +31,8 @@ _NO_ANNOTATION: Final = (
 )
 _STEPS: Final = (
     "period: from the end of the previous step, if there is one, to the end of this one, with its"
-    " GPU activities; duration: of the annotation."
+    " GPU activities; duration: of the annotation `ProfilerStep`, or of another one up to the next,"
+    " so the last of these marks no step."
 )
 _AS_RECORDED: Final = "Times are as recorded, with what the profiler added."
 _REPETITIONS: Final = (

@@ -23,6 +23,7 @@ from longpole.analyses.serving_words import (
 )
 from longpole.data import Data, Row
 from longpole.frames import frame_schema
+from longpole.recording import options_for
 
 if TYPE_CHECKING:
     from longpole.trace import Trace
@@ -157,9 +158,11 @@ does before the launch (20.0 µs of each).
     kinds = _kinds(rows)
     main = rows.filter(pl.col("kind").eq_missing(_first(kinds, "kind")))
     servers = tuple(rows["server"].drop_nulls().unique().sort())
+    has_device = trace.warning_counts["device_work"] > 0
+    record = None if has_device else options_for(trace.core).device
     measured = Measured(servers, kinds, _kernels(trace, main), rows)
     return Serving(
-        sentence=sentence_without_times(measured) if is_withheld else sentence_of(measured),
+        sentence=sentence_without_times(measured) if is_withheld else sentence_of(measured, record),
         mark=marked[0] if marked else None,
         slowest=_slowest(rows),
         **measured._asdict(),

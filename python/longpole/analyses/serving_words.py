@@ -89,14 +89,25 @@ def _longer(
     return [words[name].format(duration(more[name])) for name in reversed(chosen)]
 
 
-def sentence_of(found: Measured) -> str:
-    """Return how long iterations take, what they wait for, and what to do about it."""
+def sentence_of(found: Measured, record: str | None = None) -> str:
+    """Return how long iterations take, what they wait for, and what to do about it.
+
+    Parameters
+    ----------
+    found
+        The measurements.
+    record
+        The option that records GPU activities, if the trace has none.
+    """
     if not found.kinds.height:
         return (
             "The trace marks no iterations of an inference server, and launches no graphs that "
             "repeat: record whole iterations of the server, or ask `longpole summary`."
         )
     main = found.kinds.row(0, named=True)
+    if record is not None:
+        told = "No GPU activity is recorded, so the trace does not show what they wait for"
+        return f"{_lengths(main)} {told}: record the process that uses the GPU, with {record}."
     return " ".join([_lengths(main), *_holds_up(found, main)])
 
 

@@ -152,16 +152,17 @@ def _blocks(path: str, found: Serving, top: int) -> list[Block]:
         tabulated(found.slowest.to_dicts(), _SLOWEST),
         tabulated(found.kernels.head(top).to_dicts(), _KERNELS),
     ]
+    shown = map(without_empty_columns, tables)
     return [
         Headline(f"{name_of(path)}: {_title(found)}"),
         Sentence(found.sentence),
-        *(without_empty_columns(table) for table in tables if table.rows),
+        *(table for table in shown if table.rows and len(table.columns) > 1),
     ]
 
 
 def _title(found: Serving) -> str:
-    """Return the number of iterations, the server, and what marks them."""
+    """Return the number of iterations, and what marks them."""
     if found.mark is None:
         return "no iterations of an inference server"
-    servers = f" of {' and '.join(found.servers)}" if found.servers else ""
-    return f"{count(found.iterations.height, 'iteration')}{servers}, {_MARKS[found.mark]}"
+    servers = f" named like those of {' and '.join(found.servers)}" if found.servers else ""
+    return f"{count(found.iterations.height, 'iteration')}, {_MARKS[found.mark]}{servers}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from longpole.analyses.check import why_empty
 from longpole.analyses.findings import IMPOSSIBLE_TIMES
 from longpole.analyses.summary import summary as summarise
 from longpole.cli.answer.inputs import name_of
@@ -154,8 +155,7 @@ def _answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
     """Report where the time of a window went; the window is chosen as by `longpole.summary`."""
     found = summarise(trace, top=top, **choice)
     if found is None:
-        why = "the trace has no event of a known kind with a duration"
-        return abstained(_SCHEMA, path, trace, why)
+        return abstained(_SCHEMA, path, trace, why_empty(trace))
     window = found.window
     if not window.duration_ns:
         reason = f"{window.name} is 0 ns long, so nothing can be measured"

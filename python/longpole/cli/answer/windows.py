@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 # Findings of `check` that explain why nothing can be measured.
-_REASONS: Final = frozenset({"profiler_message", "unknown_categories"})
+_REASONS: Final = frozenset({"no_timed_events", "profiler_message", "unknown_categories"})
 # Codes of events of a device that may be activities.
 _UNKNOWN_TASKS: Final = frozenset({"unknown_task_type", "unknown_device_line"})
 # Codes of records without a valid time.
@@ -151,14 +151,15 @@ def abstained(
 
 
 def _reasons(trace: Trace) -> list[Block]:
-    """Describe the profiler's messages about its recording, and events of unknown kinds."""
+    """Describe the profiler's messages, events of unknown kinds, and what to record."""
     told = [found for found in check(trace) if found.code in _REASONS]
-    return [Sentence(_told(found)) for found in told]
+    return [Sentence(text) for found in told if (text := _told(found))]
 
 
 def _told(found: Finding) -> str:
-    hint = f" {found.hint[:1].upper()}{found.hint[1:]}." if found.hint else ""
-    return f"{found.sentence[:1].upper()}{found.sentence[1:]}.{hint}"
+    """Return the sentence and the hint; without the sentence if it is the headline."""
+    texts = [found.hint] if found.code == "no_timed_events" else [found.sentence, found.hint]
+    return " ".join(f"{text[:1].upper()}{text[1:]}." for text in texts if text)
 
 
 def window_warnings(

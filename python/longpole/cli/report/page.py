@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.analyses.catalogue import answer_blocks, question, questions
+from longpole.analyses.check import why_empty
 from longpole.analyses.summary import summary
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.overview import overview
@@ -67,7 +68,6 @@ APART: Final = (
 )
 """What a report of several traces says if nothing joins them."""
 _LIMITS: Final = Section("limits", "Known limits", [Notes(LIMITS)], is_folded=True)
-_NOTHING: Final = "The trace has no event of a known kind with a duration"
 _REST: Final = (
     Column("trace", "name"),
     Column("rank", "number"),
@@ -153,7 +153,7 @@ def _found(trace: Trace, asked: Asked) -> tuple[int | None, str, int | None, str
     """Return the rank, the window, its length, and what limits it."""
     window = asked.window(trace)
     if window is None:
-        return trace.rank, "", None, _NOTHING
+        return trace.rank, "", None, why_empty(trace)
     verdict = trace.verdict(**asked.choice)
     held_up = f"limited by {', '.join(verdict.sides)}"
     told = held_up if verdict.sides else verdict.status.replace("_", " ")
@@ -189,7 +189,9 @@ class _About:
         window = self.asked.window(self.trace)
         found = summary(self.trace, top=_TOP, **self.asked.choice)
         if window is None or found is None:
-            nothing = self.section("verdict", "Verdict", [Sentence(f"{_NOTHING}.")])
+            why = why_empty(self.trace)
+            told = Sentence(f"{why[0].upper()}{why[1:]}.")
+            nothing = self.section("verdict", "Verdict", [told])
             return [nothing, self.diagnostics()]
         sections = list(self.of_window(window, found))
         return _linked(sections, self.trace, window, self.before)
