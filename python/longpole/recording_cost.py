@@ -244,13 +244,26 @@ def _timed_ns(header: Sequence[tuple[str, str]]) -> tuple[list[int], list[int]]:
     return [], []
 
 
-def misfit(parts: OverheadParts, step_time_ns: int) -> str | None:
-    """Return why no recording overhead explains a given step time, or None."""
+def misfit(parts: OverheadParts, step_time_ns: int, timed_ns: Sequence[int] = ()) -> str | None:
+    """Return why no recording overhead explains a given step time, or None.
+
+    `timed_ns` are the step times measured at recording.
+    """
     if parts["misfit"] is None or parts["lengths_ns"] is None:
         return None
     kind, shortest_ns = parts["misfit"]
     recorded, asked = duration(parts["lengths_ns"][0]), duration(step_time_ns)
     other = "the time is of another machine, batch size or program"
+    if (
+        timed_ns
+        and min(timed_ns) <= _DRIFTS * step_time_ns
+        and step_time_ns <= _DRIFTS * max(timed_ns)
+    ):
+        timed = duration_range(min(timed_ns), max(timed_ns))
+        other = (
+            f"like the steps that were timed when it was recorded ({timed}), it does not fit the "
+            "recorded steps, which were slower; --as-recorded answers for these"
+        )
     if kind == "longer":
         return (
             f"the step takes {recorded} as recorded, less than {asked} without a profiler: {other}"

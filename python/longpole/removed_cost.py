@@ -54,7 +54,7 @@ def _given(
     core: CoreTrace, step_time_ns: int, step_name: str | None, data_load: str | None
 ) -> tuple[CoreTrace, RecordingCost]:
     parts, found = core.without_profiler(step_time_ns, data_load=data_load, step_name=step_name)
-    why = misfit(parts, step_time_ns)
+    why = misfit(parts, step_time_ns, measured_step_ns(core.header))
     if why is not None or found is None:
         raise ValueError(why)
     return found, recording_cost_of(parts, "given", (step_time_ns, step_time_ns))

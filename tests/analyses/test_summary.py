@@ -405,3 +405,17 @@ def test_path_and_whatif_begin_with_the_verdict(tmp_path, capsys):
     for words in (["path"], ["whatif"]):
         run([*words, path])
         assert "The trace takes 100 µs; the kernels limit it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("first_us", "is_said"), [(500, True), (150, False)])
+def test_a_step_that_is_left_out_and_much_longer_is_named(first_us, is_said, tmp_path, capsys):
+    builder, at = TraceBuilder(), 0
+    for number, length_us in enumerate((first_us, 100, 100, 100), start=2):
+        end = at + length_us
+        builder.step(number, (at, end)).operator("aten::mm", (at + 2, end - 20))
+        builder.launch("gemm", call=(end - 20, end - 15), work=(end - 12, end - 2))
+        at = end
+    path = builder.write(tmp_path / "trace.json")
+    assert run(["summary", str(path)]) == 0
+    told = f"Step 2 takes {first_us} µs: `longpole diff TRACE --step 2` shows what is longer."
+    assert (told in capsys.readouterr().out) == is_said

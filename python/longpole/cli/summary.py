@@ -64,6 +64,8 @@ _TABLES_OF_SIDES: Final[Mapping[Side, tuple[str, ...]]] = {
     "copies": ("devices", "streams", "blocking calls"),
 }
 """Tables with more detail about what limits a window."""
+# Steps longer than the median by this factor are named.
+_MUCH_LONGER: Final = 2
 _NEXT_TABLES: Final[Mapping[Side, str]] = {
     "kernels": "kernel_gains",
     "host": "host_while_idle",
@@ -223,6 +225,7 @@ def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned])
         *timing_blocks(found.recording_cost),
         *verdict_blocks(found.verdict),
         *_how_computed(found.verdict),
+        *_long_steps(trace, found.verdict),
         *_warned(found, warnings),
         *_limiting_blocks(trace, found),
     ]
@@ -236,6 +239,34 @@ def _how_computed(verdict: Verdict) -> list[Block]:
     command = f"`longpole whatif TRACE --remedy {ids[0]}`"
     also = f" (or {', '.join(ids[1:])})" if ids[1:] else ""
     return [Notes([f"How savings are computed: {command}{also}."])]
+
+
+def _long_steps(trace: Trace, verdict: Verdict) -> list[Block]:
+    """Name the longest step if it is much longer than the median, and what explains it.
+
+    The iterations of a server are of several kinds, whose lengths differ. Outside the steps of the
+    verdict, the window of a step may contain work of earlier ones, so its host time counts as well.
+    """
+    if verdict.window.n <= 1 or verdict.window.unit != "step" or trace.core.is_of_server:
+        return []
+    steps = {
+        step["step"]: _length_ns(step, is_alone=step["step"] not in verdict.steps)
+        for step in trace.core.steps(None).to_dicts()
+        if step["complete"]
+    }
+    least_ns = _MUCH_LONGER * verdict.window.length_ns
+    long = [number for number, length_ns in steps.items() if length_ns > least_ns]
+    if not long or not steps.keys() >= {*verdict.steps}:
+        return []
+    longest = max(long, key=steps.__getitem__)
+    others = f", and {count(len(long) - 1, 'other step')} over twice the median" if long[1:] else ""
+    takes = f"Step {longest} takes {duration(steps[longest])}{others}"
+    return [Notes([f"{takes}: `longpole diff TRACE --step {longest}` shows what is longer."])]
+
+
+def _length_ns(step: Mapping[str, Any], *, is_alone: bool) -> int:
+    window_ns: int = step["window_end_ns"] - step["window_start_ns"]
+    return min(window_ns, step["duration_ns"]) if is_alone else window_ns
 
 
 def _limiting_blocks(trace: Trace, found: Summary) -> list[Block]:

@@ -562,12 +562,14 @@ def _machine_reason(setups: Iterable[Setup]) -> list[str]:
 
 def _timings(pair: tuple[Side, Side]) -> list[str]:
     """Return what is wrong with the steps of a side that were timed without the profiler."""
-    costs = zip(("base", "new side"), (side.trace.removed_cost for side in pair), strict=True)
+    costs = [side.trace.removed_cost for side in pair]
+    base, new = ([] if cost is None else timing_notes(cost) for cost in costs)
+    if base == new:  # as of two steps of one recording
+        return base
     return [
         f"Of the {name}: {told[0].lower()}{told[1:]}"
-        for name, cost in costs
-        if cost is not None
-        for told in timing_notes(cost)
+        for name, notes in (("base", base), ("new side", new))
+        for told in notes
     ]
 
 
