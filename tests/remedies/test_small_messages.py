@@ -43,7 +43,7 @@ def test_messages_in_a_row_take_as_long_as_one_to_three():
     assert found.evidence.startswith(
         "20 collectives a step such as ncclDevKernel_AllReduce_Sum_f32"
     )
-    assert found.evidence.endswith("follow each other without other work, 40 us each")
+    assert found.evidence.endswith("follow each other without other work, 40.0 µs each")
 
 
 @pytest.mark.parametrize("n_elements", [16_384, 1_000_000])

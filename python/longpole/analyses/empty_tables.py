@@ -81,7 +81,7 @@ _ALLOCATIONS: Final = _Need(
 )
 _STEPS: Final = _Need(
     lambda trace: not trace.steps.is_empty(),
-    "Nothing marks steps, and no repetitions were found",
+    "Nothing marks steps, and no repetitions with recorded launches were found",
     "step",
     "; --step-name takes other annotations",
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.critical_path.changes import Drop, Replace, Scale
 from longpole.remedies.model import Found, Remedy
-from longpole.wording import count, short_name
+from longpole.wording import count, duration, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         [change for run in runs for change in _together(run, factor)] for factor in (_CAREFUL, 1)
     )
     n_each = max(round(facts.per_window(len(works))), 1)
-    mean_us = sum(work.duration_ns for work in works) / len(works) / 1e3
+    mean_ns = sum(work.duration_ns for work in works) / len(works)
     yield Found(
         careful=careful,
         hopeful=hopeful,
@@ -54,7 +54,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         evidence=(
             f"{count(n_each, 'collective')} {facts.each} such as "
             f"{short_name(facts.name(works[0].event))} follow each other without other work, "
-            f"{mean_us:,.0f} us each"
+            f"{duration(round(mean_ns))} each"
         ),
         name=facts.name(works[0].event),
         events=facts.longest(works),
