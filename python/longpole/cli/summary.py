@@ -242,7 +242,7 @@ def _how_computed(verdict: Verdict) -> list[Block]:
 
 
 def _long_steps(trace: Trace, verdict: Verdict) -> list[Block]:
-    """Name the longest step if it is much longer than the median, and what explains it.
+    """Return the longest step, with the command that explains it, if it is far above the median.
 
     The iterations of a server are of several kinds, whose lengths differ. Outside the steps of the
     verdict, the window of a step may contain work of earlier ones, so its host time counts as well.
