@@ -296,6 +296,7 @@ def test_one_step_is_compared_with_the_others():
     assert found.new.steps == (5,)
     assert 5 not in found.base.steps
     other = longpole.diff_steps(trace, 5, 3)
+    assert other.sentence.startswith("Inconclusive (fewer than 4 other steps): the mean step goes")
     assert other.base.steps == (3,)
     assert other.verdict == "inconclusive"
     with pytest.raises(longpole.WindowError):

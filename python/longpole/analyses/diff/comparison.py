@@ -534,6 +534,7 @@ def _answer(
         is_related=_is_related(work),
         is_one_program=evidence.is_one_program,
         is_stated=evidence.is_stated,
+        is_one_recording=evidence.is_one_recording,
         left_out_ranks=evidence.left_out,
         similarity=work.similarity,
         n_differences=work.n_differences,

@@ -159,6 +159,8 @@ def _why_open(diff: Findings) -> str:
     sides = (diff.base, diff.new)
     if any(side.timed_ns for side in sides):
         return ""
+    if diff.is_one_recording:
+        return f" (fewer than {FEWEST} other steps)" if diff.base.n_steps < FEWEST else ""
     are_runs = any(side.n_runs > 1 for side in sides)
     fewest = min(side.n_runs if are_runs else side.n_steps for side in sides)
     if diff.verdict != "inconclusive" or fewest >= FEWEST:

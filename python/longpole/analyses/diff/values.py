@@ -191,6 +191,8 @@ class Findings(Data):
     new side has the signature of an applied remedy, or the caller said so."""
     is_stated: bool
     """Whether the caller said that both sides are one program, though little work corresponds."""
+    is_one_recording: bool
+    """Whether a step is compared with others of its run."""
     left_out_ranks: tuple[int, ...]
     """Ranks that are left out on both sides, because a trace of theirs is severely damaged."""
     similarity: float
