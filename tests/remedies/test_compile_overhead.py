@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from steps import remedy_of, steps
+
+from longpole.remedies.facts import ARGUMENTS
 
 if TYPE_CHECKING:
     from longpole.testing import TraceBuilder
+
+AGAIN = "Find out why functions are compiled again (`TORCH_LOGS=recompiles`), and compile them once"
 
 
 def compiling(builder: TraceBuilder, begin: int) -> None:
@@ -31,11 +36,32 @@ def steady(builder: TraceBuilder, begin: int) -> None:
 def test_compilation_in_every_step_gains_its_time():
     found = remedy_of("compile_overhead", steps(8_100, compiling))
     assert abs(found.gain_low - 6_000 / 8_100) < 0.01, found
-    assert found.advice == (
-        "Compile once for all shapes (`torch.compile(..., dynamic=True)`); "
-        "`TORCH_LOGS=recompiles` says what changes"
-    )
+    assert found.advice == AGAIN
     assert found.evidence == "1 compilation in every step takes 6.00 ms"
+
+
+@pytest.mark.parametrize(("sizes", "is_named"), [([8, 9, 8, 12], True), ([8, 8, 8, 8], False)])
+def test_shapes_are_named_if_they_differ_between_the_steps(sizes, is_named):
+    left = iter(sizes)
+
+    def fill(builder: TraceBuilder, begin: int) -> None:
+        compiling(builder, begin)
+        dims = f"[[{next(left)}, 64], [64, 64]]"
+        builder.operator("aten::mm", (begin + 6_021, begin + 6_024), **{"Input Dims": dims})
+
+    trace = steps(8_100, fill).read(args=ARGUMENTS)
+    [found] = (row for row in trace.verdict().remedies if row.remedy == "compile_overhead")
+    assert ("(`torch.compile(..., dynamic=True)`), which differ" in found.advice) == is_named
+    assert (found.advice == AGAIN) != is_named
+
+
+@pytest.mark.parametrize(
+    ("step", "begins"), [(0, AGAIN), (1, AGAIN), (3, "If every step compiles, find out")]
+)
+def test_other_steps_show_whether_a_chosen_one_compiles_again(step, begins):
+    verdict = steps(8_100, compiling).read().verdict(step=step)
+    [found] = (row for row in verdict.remedies if row.remedy == "compile_overhead")
+    assert found.advice.startswith(begins)
 
 
 def test_what_dynamo_does_around_a_compilation_may_go_too():

@@ -36,19 +36,15 @@ def _find(facts: Facts) -> Iterator[Found]:
     total_ns = sum(row.duration_ns for row in rows)
     if not rows or not facts.is_worth(total_ns):
         return
-    recurs = len({row.window for row in rows}) >= max(_STEADY * facts.n_windows, 2)
+    compiling = {row.window for row in rows}
+    recurs = len(compiling) >= max(_STEADY * facts.n_windows, 2) or _compiles_later(facts, rows[0])
     n_each = max(round(facts.per_window(len(rows))), 1)
     mean_ns = round(facts.per_window(total_ns))
     with_dynamo = _outermost([*rows, *_around(facts, rows)])
     yield Found(
         careful=[Drop(time_ranges=[row.time_range for row in rows])],
         hopeful=[Drop(time_ranges=[row.time_range for row in with_dynamo])],
-        advice=(
-            "Compile once for all shapes (`torch.compile(..., dynamic=True)`); "
-            "`TORCH_LOGS=recompiles` says what changes"
-            if recurs
-            else f"Record a later step, with {facts.options.schedule}"
-        ),
+        advice=_advice(facts, rows, recurs=recurs),
         evidence=(
             f"{count(n_each, 'compilation')} {facts.in_each} "
             f"{'takes' if n_each == 1 else 'take'} {duration(mean_ns)}"
@@ -57,6 +53,54 @@ def _find(facts: Facts) -> Iterator[Found]:
             f"{duration(total_ns)}"
         ),
         events=facts.longest(rows),
+    )
+
+
+def _advice(facts: Facts, rows: list[OnThread], *, recurs: bool) -> str:
+    later = f"ecord a later step, with {facts.options.schedule}"
+    if recurs and _shapes_differ(facts, {row.window for row in rows}):
+        return (
+            "Compile once for all shapes (`torch.compile(..., dynamic=True)`), which differ "
+            f"between the {facts.unit}s; `TORCH_LOGS=recompiles` says whether they are the reason"
+        )
+    why = "find out why functions are compiled again (`TORCH_LOGS=recompiles`)"
+    if recurs:
+        return f"{why[0].upper()}{why[1:]}, and compile them once"
+    if _others(facts, rows[0]):
+        return f"If every {facts.unit} compiles, {why}; otherwise r{later}"
+    return f"R{later}"
+
+
+def _others(facts: Facts, row: OnThread) -> list[int]:
+    """Return when compilations outside the only window begin; empty if there are several."""
+    if facts.n_windows > 1:
+        return []
+    [(start_ns, end_ns)] = facts.windows
+    begins = (facts.place(event).start_ns for event in facts.named(facts.name(row.event)))
+    return [begin_ns for begin_ns in begins if not start_ns <= begin_ns < end_ns]
+
+
+def _compiles_later(facts: Facts, row: OnThread) -> bool:
+    """Whether functions are compiled after the only window, too."""
+    return any(begin_ns >= facts.windows[0][1] for begin_ns in _others(facts, row))
+
+
+def _shapes_differ(facts: Facts, windows: set[int]) -> bool:
+    """Whether an operator that each window calls equally often has other inputs in some.
+
+    The number of calls may differ for other reasons, so such operators are left out.
+    """
+    shapes: dict[str, dict[int, list[str]]] = {}
+    for row in facts.operators(""):
+        dims = facts.text(row.event, "Input Dims") or facts.text(row.event, "Input dims")
+        if dims and row.window in windows:
+            of_name = shapes.setdefault(facts.name(row.event), {})
+            of_name.setdefault(row.window, []).append(dims)
+    return any(
+        len(of_window) == len(windows) > 1
+        and len({len(dims) for dims in of_window.values()}) == 1
+        and len({tuple(sorted(dims)) for dims in of_window.values()}) > 1
+        for of_window in shapes.values()
     )
 
 
