@@ -19,10 +19,22 @@ def test_a_remedy_is_explained_with_what_was_measured(capsys: pytest.CaptureFixt
     for text in (remedy.seen_by, remedy.change, remedy.not_when, remedy.needs):
         assert text in sentence
     assert (
-        "cuda_graph: 2.94 to 0.34 ms, saves 88 % (88 to 91); predicted when it was recorded: "
-        "92 to 93 %"
+        "cuda_graph: 2.94 to 0.34 ms, saves 88 % (88 to 91); predicted: 92 to 93 % (NVIDIA"
     ) in sentence
     assert "NVIDIA H100 80GB HBM3, torch 2.11.0+cu130, 2026-11-27" in sentence
+
+
+@pytest.mark.parametrize(
+    ("remedy", "ending"),
+    [
+        ("channels_last", "; predicted when it was recorded: 17 to 50 %; now: 33 to 50 % ("),
+        ("host_threads", "(44 to 55) ("),  # not named
+        ("small_messages", "; predicted: 95 to 98 % ("),  # not named at first
+    ],
+)
+def test_predictions_are_shown_if_the_verdict_named_the_remedy(remedy, ending, capsys):
+    run(["explain", remedy])
+    assert ending in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_remedy_that_was_not_measured_says_so(capsys: pytest.CaptureFixture[str]):

@@ -81,7 +81,7 @@ def _found(facts: Facts, place: str, waits: list[DeviceWait], change: RemoveWait
     return Found(
         careful=[change],
         hopeful=[change, *([Drop(time_ranges=time_ranges)] if time_ranges else [])],
-        advice=f"Do not wait for the GPU in {place}",
+        advice=f"Do not wait for the {facts.processor} in {place}",
         evidence=(f"{count(n_waits, 'call')} {facts.each} {'waits' if n_waits == 1 else 'wait'}"),
         name=place,
         events=facts.longest(wait.call for wait in waits),

@@ -140,7 +140,7 @@ def _found(facts: Facts, runs: list[_Run]) -> Found:
             most,
         ],
         hopeful=[Scale(by=rest, time_ranges=time_ranges), no_delay, least],
-        advice=f"Replay the launches as a {facts.options.graph} (`torch.cuda.graph`)",
+        advice=f"Replay the launches as a {facts.options.graph}{_with(facts)}",
         evidence=(
             f"{facts.per_window(n_launches):,.0f} of {count(n_all, 'launch', 'launches')}"
             f"{' outside the optimizer' if others else ''} {_as_seen(facts)}"
@@ -152,6 +152,11 @@ def _found(facts: Facts, runs: list[_Run]) -> Found:
             if work.call is not None
         ],
     )
+
+
+def _with(facts: Facts) -> str:
+    """Return torch's name for a graph of launches, on devices that have it."""
+    return " (`torch.cuda.graph`)" if facts.options.vendor in {"NVIDIA", "AMD"} else ""
 
 
 def _as_seen(facts: Facts) -> str:

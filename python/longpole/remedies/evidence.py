@@ -54,14 +54,23 @@ def measured(remedy: str) -> list[Measurement]:
 def in_words(row: Measurement) -> str:
     """Return a measurement as a clause: the gain, the prediction, and the machine."""
     gain, least, most = row["gain"]
-    first, now = predictions(row)
     after = "; still named when fixed" if row["is_named_after"] else ""
     return (
         f"{row['program']}: {row['slow_ms']:.2f} to {row['mended_ms']:.2f} ms, saves "
-        f"{100 * gain:.0f} % ({100 * least:.0f} to {100 * most:.0f}); predicted when it was "
-        f"recorded: {first}; now: {now}{after} ({row['device']}, torch {row['torch']}, "
-        f"{row['date']})"
+        f"{100 * gain:.0f} % ({100 * least:.0f} to {100 * most:.0f}){_predicted(row)}{after} "
+        f"({row['device']}, torch {row['torch']}, {row['date']})"
     )
+
+
+def _predicted(row: Measurement) -> str:
+    """Return what a verdict that names the remedy predicts; empty if none does."""
+    first = row["predicted_first"] if row["is_named_first"] else None
+    now = row["predicted"] if row["is_named"] else None
+    if now is None:
+        return ""
+    if first is None or first == now:
+        return f"; predicted: {_interval(now)}"
+    return f"; predicted when it was recorded: {_interval(first)}; now: {_interval(now)}"
 
 
 def predictions(row: Measurement) -> tuple[str, str]:
@@ -73,6 +82,10 @@ def predictions(row: Measurement) -> tuple[str, str]:
 def _in_words(predicted: list[float] | None, *, is_named: bool) -> str:
     if predicted is None:
         return "not computed" if is_named else "not named"
-    least, most = (f"{100 * gain:.0f}" for gain in predicted)
-    told = f"{least} %" if least == most else f"{least} to {most} %"
+    told = _interval(predicted)
     return told if is_named else f"{told}, not named"
+
+
+def _interval(predicted: list[float]) -> str:
+    least, most = (f"{100 * gain:.0f}" for gain in predicted)
+    return f"{least} %" if least == most else f"{least} to {most} %"

@@ -219,6 +219,11 @@ class Facts:
         return noun_of(self.parts["unit"])
 
     @property
+    def processor(self) -> str:
+        """Noun for a device in advice."""
+        return "NPU" if self.options.vendor == "Huawei" else "GPU"
+
+    @property
     def each(self) -> str:
         """`a step`, as in "4 calls a step", or `in the trace` of the only window."""
         is_one = self.n_windows == 1 and self.unit != "step"

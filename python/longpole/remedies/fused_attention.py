@@ -30,6 +30,9 @@ __all__ = ["REMEDY"]
 _FORWARD: Final = "aten::_softmax"
 _BACKWARD: Final = "aten::_softmax_backward_data"
 _COPY: Final = "aten::copy_"
+_MASKS: Final = frozenset(
+    ("aten::add", "aten::add_", "aten::masked_fill", "aten::masked_fill_", "aten::where")
+)
 _BATCHED: Final = frozenset({"aten::bmm", "aten::baddbmm"})
 
 # Operators that make a mask take less than this fraction of the time of the softmax, and at most
@@ -96,7 +99,8 @@ def _find(facts: Facts) -> Iterator[Found]:
     yield Found(
         careful=[*replaced(careful), *gone],
         hopeful=[*replaced(hopeful), *gone, Drop(time_ranges=time_ranges)],
-        advice="Compute attention with `torch.nn.functional.scaled_dot_product_attention`",
+        advice="Compute attention with `torch.nn.functional.scaled_dot_product_attention`"
+        + (", with its mask or bias as `attn_mask`" if any(map(_is_masked, found)) else ""),
         evidence=(
             f"its scores are written to memory, in {n_each} around {in_shape(longest.softmax)}"
         ),
@@ -104,6 +108,12 @@ def _find(facts: Facts) -> Iterator[Found]:
         events=facts.longest(kernel for it in found for kernel in it.softmax.kernels),
         forms=_forms(found),
     )
+
+
+def _is_masked(attention: _Attention) -> bool:
+    """Whether a mask or a bias changes the scores before the softmax."""
+    names = {row.name for row in attention.rows}
+    return attention.softmax.name == _FORWARD and not names.isdisjoint(_MASKS)
 
 
 def _forms(found: list[_Attention]) -> list[Form]:

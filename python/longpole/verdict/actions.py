@@ -13,11 +13,22 @@ if TYPE_CHECKING:
     from longpole.remedies.facts import Facts
     from longpole.remedies.parts import VerdictParts
 
-__all__ = ["actions", "between", "left_out_of", "named_of", "others_of", "saving", "told_interval"]
+__all__ = [
+    "LEAST",
+    "actions",
+    "between",
+    "left_out_of",
+    "named_of",
+    "others_of",
+    "saving",
+    "told_interval",
+]
 
-# Maximum number of remedies reported, and minimum certain gain of each.
+LEAST: Final = 0.02
+"""Minimum certain gain of a reported remedy."""
+
+# Maximum number of remedies reported.
 _MOST: Final = 3
-_LEAST: Final = 0.02
 
 # Minimum upper bound of a reported remedy.
 _LEAST_BOUND: Final = 0.05
@@ -35,12 +46,17 @@ _ENOUGH: Final = 0.4
 _ALIKE: Final = 0.015
 
 
+def is_searched(parts: VerdictParts) -> bool:
+    """Whether a verdict reports remedies: it is conclusive, and most of its window is recorded."""
+    return parts["status"] in {"ok", "balanced"} and not mostly_stopped(parts)
+
+
 def named_of(rows: list[Gained], parts: VerdictParts) -> list[Gained]:
     """List the remedies to report: those with a sufficient certain gain, best first."""
-    if parts["status"] not in {"ok", "balanced"} or mostly_stopped(parts):
+    if not is_searched(parts):
         return []
     best = max(dict(parts["gains"]).values())
-    worth = [row for row in rows if row.low >= _LEAST and row.then >= _LEAST_THEN]
+    worth = [row for row in rows if row.low >= LEAST and row.then >= _LEAST_THEN]
     certain = max((row.low for row in worth if not row.remedy.is_upper_bound), default=0.0)
     computed = [row for row in worth if _may_be_named(row, best, certain)]
     return [*computed, *(row for row in rows if not row.remedy.is_computed)][:_MOST]
@@ -62,7 +78,7 @@ def actions(named: list[Gained], facts: Facts) -> list[str]:
     >>> trace.verdict().actions
     ('gemm takes 90 % of the time (1 kernel; longest: event 1).',)
     """
-    if facts.parts["status"] not in {"ok", "balanced"} or mostly_stopped(facts.parts):
+    if not is_searched(facts.parts):
         return []
     lines = [_line(row) for row in named]
     is_enough = max((row.low for row in named), default=0.0) >= _ENOUGH * _best(facts)
@@ -78,9 +94,9 @@ def left_out_of(rows: list[Gained], named: list[Gained], facts: Facts) -> list[s
 
 def others_of(rows: list[Gained], named: list[Gained], facts: Facts) -> list[Gained]:
     """Return the remedies with a sufficient gain that are not reported."""
-    if facts.parts["status"] not in {"ok", "balanced"} or mostly_stopped(facts.parts):
+    if not is_searched(facts.parts):
         return []
-    others = [row for row in rows if row not in named and row.low >= _LEAST]
+    others = [row for row in rows if row not in named and row.low >= LEAST]
     return [row for row in others if row.then >= _LEAST_THEN]
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from longpole.report.blocks import Notes, Sentence
+from longpole.verdict.actions import LEAST
 from longpole.windows import noun_of
 
 if TYPE_CHECKING:
@@ -13,7 +14,15 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.verdict.findings import Findings, Remedy
 
-__all__ = ["basis_of", "left_out_of", "ranked", "verdict_blocks"]
+__all__ = ["basis_of", "left_out_of", "none_of", "ranked", "verdict_blocks"]
+
+# Missing records that determine an upper bound; it is explained if it is at least the first share,
+# and the lower bound is less than the second.
+_MISSING: Final = frozenset(
+    ("busy_stream", "missing_activities", "late_launches", "unexplained_time")
+)
+_MUCH: Final = 0.1
+_LITTLE: Final = 0.01
 
 
 def verdict_blocks(verdict: Findings) -> list[Block]:
@@ -21,11 +30,21 @@ def verdict_blocks(verdict: Findings) -> list[Block]:
     blocks: list[Block] = [Sentence(verdict.sentence)]
     n_remedies = sum(row.named for row in verdict.remedies)
     remedies, others = verdict.actions[:n_remedies], verdict.actions[n_remedies:]
+    others = (*others, *none_of(verdict))
     others = (*others, verdict.caveat) if verdict.caveat else others
     if remedies:
         blocks.append(Notes(remedies, are_numbered=True))
         others = (*others, *basis_of(verdict))
     return [*blocks, Notes(others)] if others else blocks
+
+
+def none_of(verdict: Findings) -> list[str]:
+    """Return a note if no remedy is known to save much, although the verdict is conclusive."""
+    if not verdict.is_searched or any(row.is_listed for row in verdict.remedies):
+        return []
+    if any(row.gain_high >= LEAST for row in verdict.remedies):
+        return ["No remedy is sure to save 2 % or more; `longpole whatif` lists what may."]
+    return ["No remedy that longpole knows saves 2 % or more."]
 
 
 def basis_of(verdict: Findings) -> list[str]:
@@ -51,4 +70,6 @@ def _ranked_line(row: Remedy) -> str:
     evidence = f": {row.evidence}" if row.evidence else ""
     where = f" (event {row.events[0]})" if row.events else ""
     _, _, saved = row.told
+    if row.high_by in _MISSING and row.gain_high >= _MUCH and row.gain_low < _LITTLE:
+        saved += ", depending on what the trace does not show"
     return f"{row.remedy}: {saved}{where}. {row.advice}{evidence}."

@@ -152,6 +152,8 @@ class Findings(Data):
     """The strongest caveat, or None."""
     left_out: tuple[str, ...]
     """Further actions, and the caveat, if a short answer has no space for them."""
+    is_searched: bool = field(default=False, metadata=HIDDEN)
+    """Whether it reports remedies, if any save enough."""
     limit: tuple[str, str] | None = field(default=None, metadata=HIDDEN)
     """What limits the program and by how much, in a few words; None if unknown."""
     recorded: str | None = field(default=None, metadata=HIDDEN)

@@ -9,6 +9,7 @@ from longpole.remedies.catalogue import RemedyId, gained, side_bounds
 from longpole.report.blocks import Notes
 from longpole.verdict.actions import (
     actions,
+    is_searched,
     left_out_of,
     named_of,
     others_of,
@@ -110,6 +111,7 @@ def verdict_of(parts: VerdictParts, facts_of: Callable[[Options], Facts]) -> Ver
         actions=tuple(lines),
         caveat=against,
         left_out=tuple(left_out),
+        is_searched=is_searched(parts),
         limit=limit(parts),
     )
 

@@ -31,7 +31,7 @@ from longpole.recording_cost import step_blocks, timing_blocks
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Abstention, Document, Warned
 from longpole.verdict import Remedy, Verdict
-from longpole.verdict.blocks import basis_of, ranked
+from longpole.verdict.blocks import basis_of, none_of, ranked
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
@@ -229,7 +229,8 @@ def _ranking(name: str, trace: Trace, found: Found) -> Answer:
         blocks=lambda: [
             Headline(f"{name_of(name)}: {found.title}"),
             Sentence(verdict.sentence),
-            ranked(helpful),
+            *([ranked(helpful)] if helpful else []),
+            *([] if helpful else [Notes(none_of(verdict))]),
             *_useless(len(rows) - len(helpful)),
             *([Notes([_ORDER, *basis_of(verdict)])] if helpful[1:] else []),
             *_own_changes(found.path, helpful),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from longpole.cli.answer.windows import Found
-    from longpole.critical_path import Change, CriticalPath
+    from longpole.critical_path import Change
     from longpole.report.blocks import Block, Cell
     from longpole.trace import Trace
     from longpole.verdict import Remedy
@@ -36,8 +36,8 @@ def remedy_blocks(trace: Trace, found: Found, remedy: Remedy, n_steps: int) -> l
     return [
         Sentence(f"Computed from these changes of the dependency graph: {model}."),
         _changes(trace, remedy, n_steps),
-        *_segments(trace, found.path, found.name, remedy),
-        Notes([_alone(found, remedy), _in_python(found, remedy), *evidence]),
+        *_segments(trace, found, remedy),
+        Notes([_in_python(found, remedy), *evidence]),
     ]
 
 
@@ -134,13 +134,14 @@ def _changed(trace: Trace, changes: Sequence[Change]) -> _Changed:
     return found
 
 
-def _segments(trace: Trace, path: CriticalPath, window: str, remedy: Remedy) -> list[Block]:
+def _segments(trace: Trace, found: Found, remedy: Remedy) -> list[Block]:
     """Show the longest segments of the path to which the changes apply.
 
     Waits are not among them: the path runs through what they wait for.
     """
     changed = _changed(trace, [*remedy.changes, *remedy.hopeful_changes])
     columns = ("kind", "event", "lane", "start_ns", "duration_ns", "name")
+    path = found.path
     rows = [row for row in path.segments.select(columns).rows() if changed.has(*row[:4])]
     if not rows:
         return []
@@ -159,30 +160,20 @@ def _segments(trace: Trace, path: CriticalPath, window: str, remedy: Remedy) -> 
     )
     told = (
         f"They change {duration(total_ns)} ({share(total_ns / path.length_ns)}) of the critical "
-        f"path of {window}, in {count(len(rows), 'segment')}{which}:"
+        f"path of {_shown(found)}, in {count(len(rows), 'segment')}{which}:"
     )
     return [Sentence(told), table]
 
 
-def _alone(found: Found, remedy: Remedy) -> str:
-    """Return the length of the shown window alone, with each set of changes."""
-    path = found.path
-    least_ns, most_ns = sorted(
-        path.what_if(changes).makespan_ns for changes in (remedy.changes, remedy.hopeful_changes)
-    )
-    is_one = duration(least_ns) == duration(most_ns)
-    becomes = duration(least_ns) if is_one else duration_range(least_ns, most_ns)
-    return (
-        f"{found.name[0].upper()}{found.name[1:]} alone would take {becomes} instead of "
-        f"{duration(path.length_ns)}. The gain above is that of all steps of the verdict, for "
-        "every cost that recording may have had."
-    )
+def _shown(found: Found) -> str:
+    return found.name if found.is_part else f"the {found.name}"
 
 
 def _in_python(found: Found, remedy: Remedy) -> str:
-    """Return the code that computes it."""
+    """Return the code that returns the gain, and the path of the shown window."""
     step = "" if found.step is None else f"step={found.step}"
     return (
         "In Python: `[remedy, *_] = [it for it in trace.verdict().remedies if it.remedy == "
-        f'"{remedy.remedy}"]`, then `trace.critical_path({step}).what_if(remedy.changes)`.'
+        f'"{remedy.remedy}"]` has the gain; `trace.critical_path({step}).what_if(remedy.changes)` '
+        f"applies the changes to {_shown(found)} alone."
     )

@@ -27,13 +27,14 @@ from longpole.report.document import Document
 from longpole.verdict import Remedy, Verdict
 from longpole.verdict.after import AfterRemedies
 from longpole.verdict.blocks import ranked
-from longpole.wording import duration, listing
+from longpole.wording import duration, listing, whole_percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from longpole.cli.answer.emit import Answer
     from longpole.cli.answer.windows import Found
+    from longpole.remedies.parts import Side
     from longpole.report.blocks import Block
     from longpole.trace import Trace
 
@@ -41,6 +42,9 @@ __all__ = ["SCHEMA", "SomeRemedies", "remedy_answer", "share_of_steps"]
 
 SCHEMA: Final = "longpole.whatif/1"
 _LAST_LINES: Final = 3
+
+# If a side saves less than this, remedies of that side are not looked for or hardly save anything.
+_LITTLE: Final = 0.05
 
 
 class TimedForm(Row):
@@ -103,7 +107,7 @@ def remedy_answer(
         blocks=lambda: [
             Headline(f"{name_of(name)}: {found.title}, with {listing(ids)}"),
             Sentence(verdict.sentence),
-            *_places(rows, ids),
+            *_places(verdict, rows, ids),
             *([Sentence(after.sentence)] if after and after.sentence else []),
             *_computed(trace, found, rows, ids, len(verdict.remedy_steps)),
             *_told(rows, forms, script, (low, high)),
@@ -131,14 +135,25 @@ def _computed(
     return remedy_blocks(trace, found, rows[0], n_steps) if rows and len(ids) == 1 else []
 
 
-def _places(rows: list[Remedy], ids: Sequence[str]) -> list[Block]:
-    missing = [remedy for remedy in ids if remedy not in {row.remedy for row in rows}]
+def _places(verdict: Verdict, rows: list[Remedy], ids: Sequence[str]) -> list[Block]:
+    found = {row.remedy for row in rows}
+    missing = [one for one in remedies() if one.id in ids and one.id not in found]
     blocks: list[Block] = [ranked(rows)] if rows else []
     if missing:
-        is_one = len(missing) == 1
-        told = f"The trace does not show what {listing(missing)} {'is' if is_one else 'are'} about."
-        blocks.append(Sentence(told))
+        names = listing([one.id for one in missing])
+        told = [f"The trace shows nothing that {names} would shorten noticeably."]
+        told += [_saves_little(verdict, side) for side in {one.side: None for one in missing}]
+        blocks.append(Sentence(" ".join(filter(None, told))))
     return blocks
+
+
+def _saves_little(verdict: Verdict, side: Side) -> str:
+    """Return that even without a side, the program would hardly be shorter; empty if it would."""
+    most = max(verdict.gains[side], verdict.bounds[side].high)
+    if verdict.status not in {"ok", "balanced"} or most >= _LITTLE:
+        return ""
+    without = {"host": "host work"}.get(side, side)
+    return f"Without any {without}, it would be {whole_percent(max(most, 0.0))} shorter."
 
 
 def _told(
