@@ -10,7 +10,17 @@ from longpole.critical_path.explain import MEANINGS
 from longpole.report.blocks import Bar, Column, Value, color_of
 from longpole.wording import duration, escape, short_name
 
-__all__ = ["CALLS", "CAUSES", "CLOCK_SHIFT", "RANKS", "call_number", "call_words", "path_bars"]
+__all__ = [
+    "ARRIVALS",
+    "CLOCK_SHIFT",
+    "OPERATION",
+    "RANKS",
+    "TRANSFERS",
+    "call_number",
+    "call_words",
+    "path_bars",
+    "what_to_do",
+]
 
 _MOST_KINDS: Final = 6
 _REMEDIES: Final = {
@@ -60,9 +70,12 @@ def call_words(call: dict[str, Any]) -> str:
     return escape(f"call {call_number(call)}{operation}{group}{step}")
 
 
-def _what_to_do(call: dict[str, Any]) -> str:
+def what_to_do(call: dict[str, Any], *, is_joinable: bool) -> str:
+    """Return what to do about a call; `is_joinable` if it is one of many small ones in a row."""
     if call["last"] is None and call["awaited"] is not None and call["cause"] != "transfer":
         return f"add the trace of rank {call['awaited']} of the group"
+    if is_joinable and call["cause"] == "transfer":
+        return "send small messages together"
     return _REMEDIES[call["cause"]].format(last=call["last"])
 
 
@@ -82,18 +95,18 @@ RANKS: Final[dict[Column, Value]] = {
     Column("gain", "duration"): lambda row: row["gain_ns"] or None,
     CLOCK_SHIFT: "clock_offset_ns",
 }
-CALLS: Final[dict[Column, Value]] = {
+OPERATION: Final[dict[Column, Value]] = {
     Column("operation"): lambda row: row["operation"] or "unknown",
+}
+ARRIVALS: Final[dict[Column, Value]] = {
     Column("last", "number"): "last",
     Column("late by", "duration"): lambda row: None if row["last"] is None else row["late_ns"],
     Column("waiting", "share"): "wait_share",
     Column("last of the traces", "number"): "latest",
     Column("waited at least", "duration"): "wait_at_least_ns",
+}
+TRANSFERS: Final[dict[Column, Value]] = {
     Column("bytes", "count"): "bytes",
     Column("transfer", "duration"): "transfer_ns",
     Column("bus GB/s", "number"): "bus_gb_per_s",
-}
-CAUSES: Final[dict[Column, Value]] = {
-    Column("cause"): "cause",
-    Column("what to do"): _what_to_do,
 }

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import polars as pl
 
 from longpole.analyses.rank_tables import (
-    CALLS,
-    CAUSES,
+    ARRIVALS,
     CLOCK_SHIFT,
+    OPERATION,
     RANKS,
+    TRANSFERS,
     call_number,
     call_words,
     path_bars,
+    what_to_do,
 )
 from longpole.data import Data, Row, names_of
+from longpole.remedies.small_messages import is_small
 from longpole.report.blocks import (
     Chart,
     Column,
@@ -552,10 +555,27 @@ class Ranks(Data):
             columns[Column("step", "number")] = "step"
         if calls["pair"].any():
             columns[Column("ranks")] = self._members_of
-        columns |= CALLS
+        # Columns on the left are shown even if not all fit.
+        is_transfer = (calls["cause"] == "transfer").all()
+        columns |= OPERATION | (TRANSFERS | ARRIVALS if is_transfer else ARRIVALS | TRANSFERS)
         if not (calls["cause"] == "inconclusive").all():
-            columns |= CAUSES
+            columns |= {Column("cause"): "cause", Column("what to do"): self._what_to_do}
         return without_empty_columns(tabulated(calls.iter_rows(named=True), columns))
+
+    def _what_to_do(self, call: dict[str, Any]) -> str:
+        is_joinable = (
+            call["cause"] == "transfer"
+            and call["transfer_ns"] is not None
+            and is_small(call["transfer_ns"], call["bytes"])
+            and self._sends_in_a_row(call)
+        )
+        return what_to_do(call, is_joinable=is_joinable)
+
+    def _sends_in_a_row(self, call: dict[str, Any]) -> bool:
+        """Whether the verdict of a rank that takes part lists the remedy for small messages."""
+        members = self.set.members.filter(call=call["call"])["rank"]
+        verdict = self.set.trace(min(members)).verdict()
+        return any(row.remedy == "small_messages" and row.is_listed for row in verdict.remedies)
 
     def _members_of(self, call: dict[str, Any]) -> str:
         ranks = self.set.members.filter(call=call["call"])["rank"].sort()

@@ -26,7 +26,6 @@ __all__ = [
     "Together",
     "gained",
     "remedies",
-    "side_bounds",
     "together",
 ]
 
@@ -174,6 +173,8 @@ def gained(facts: Facts) -> tuple[list[Gained], list[str]]:
     tuple of list
         The places by certain gain, and a sentence for each remedy that failed.
     """
+    if facts.parts["recording_cost"] is not None:
+        facts.parts["bounds_of_cost"] = _side_bounds(facts)
     places, failures = [], []
     for remedy in remedies():
         try:
@@ -185,7 +186,7 @@ def gained(facts: Facts) -> tuple[list[Gained], list[str]]:
     return _in_turn(facts, rows), failures
 
 
-def side_bounds(facts: Facts) -> list[tuple[Side, BoundsParts]]:
+def _side_bounds(facts: Facts) -> list[tuple[Side, BoundsParts]]:
     """Return the bounds of the gain of each side, for every cost of recording.
 
     The cost is known as a range, over which the gains of remedies are computed, too. Like remedies,

@@ -100,7 +100,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         careful=[*replaced(careful), *gone],
         hopeful=[*replaced(hopeful), *gone, Drop(time_ranges=time_ranges)],
         advice="Compute attention with `torch.nn.functional.scaled_dot_product_attention`"
-        + (", with its mask or bias as `attn_mask`" if any(map(_is_masked, found)) else ""),
+        + (", with its mask or bias as `attn_mask`" if _is_masked(found) else ""),
         evidence=(
             f"its scores are written to memory, in {n_each} around {in_shape(longest.softmax)}"
         ),
@@ -110,10 +110,11 @@ def _find(facts: Facts) -> Iterator[Found]:
     )
 
 
-def _is_masked(attention: _Attention) -> bool:
-    """Whether a mask or a bias changes the scores before the softmax."""
-    names = {row.name for row in attention.rows}
-    return attention.softmax.name == _FORWARD and not names.isdisjoint(_MASKS)
+def _is_masked(found: list[_Attention]) -> bool:
+    """Whether the longest attention adds a mask or a bias to its scores."""
+    forward = [it for it in found if it.softmax.name == _FORWARD]
+    longest = max(forward, key=lambda it: it.duration_ns, default=None)
+    return longest is not None and any(row.name in _MASKS for row in longest.rows)
 
 
 def _forms(found: list[_Attention]) -> list[Form]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from longpole.critical_path.changes import Change
     from longpole.remedies.facts import Activity, Facts
 
-__all__ = ["REMEDY"]
+__all__ = ["REMEDY", "is_small"]
 
 # A run has at least this many collectives with the same name, each shorter than this or with fewer
 # bytes. A message of few bytes takes as long as a round trip, even on a slow network.
@@ -50,7 +50,8 @@ def _find(facts: Facts) -> Iterator[Found]:
     yield Found(
         careful=careful,
         hopeful=hopeful,
-        advice="Send small messages together (one flat buffer, larger buckets)",
+        advice="Send small messages together (one flat buffer, larger buckets)"
+        + (", if latency limits them" if _may_be_bandwidth(facts, works) else ""),
         evidence=(
             f"{count(n_each, 'collective')} {facts.each} such as "
             f"{short_name(facts.name(works[0].event))} follow each other without other work, "
@@ -61,31 +62,43 @@ def _find(facts: Facts) -> Iterator[Found]:
     )
 
 
+def _may_be_bandwidth(facts: Facts, works: list[Activity]) -> bool:
+    """Whether bandwidth may limit slow messages, because all have one known size, or none has."""
+    sizes = {_n_bytes(facts, work) for work in works}
+    mean_ns = sum(work.duration_ns for work in works) / len(works)
+    return mean_ns >= _LONGEST_NS and len(sizes) == 1
+
+
 def _runs(facts: Facts, works: list[Activity]) -> Iterator[list[Activity]]:
     """List collectives with one name that are launched with nothing else in between."""
     run: list[Activity] = []
     for work in [*works, None]:
-        is_small = work is not None and work.kind == "communication" and _is_small(facts, work)
+        is_run = work is not None and work.kind == "communication" and _is_small(facts, work)
         is_next = (
             bool(run) and work is not None and facts.name(work.event) == facts.name(run[0].event)
         )
-        if run and not (is_small and is_next):
+        if run and not (is_run and is_next):
             if len(run) >= _LEAST_IN_RUN:
                 yield run
             run = []
-        if is_small and work is not None:
+        if is_run and work is not None:
             run.append(work)
 
 
 def _is_small(facts: Facts, work: Activity) -> bool:
+    return is_small(work.duration_ns, _n_bytes(facts, work))
+
+
+def is_small(duration_ns: int, n_bytes: int | None) -> bool:
     """Whether a collective is short, or of few bytes."""
-    if work.duration_ns < _LONGEST_NS:
-        return True
+    return duration_ns < _LONGEST_NS or 0 < (n_bytes or 0) <= _MOST_BYTES
+
+
+def _n_bytes(facts: Facts, work: Activity) -> int | None:
+    """Return the bytes of a collective; None if unknown."""
     n_elements = facts.number(work.event, "In msg nelems")
     element_bytes = _ELEMENT_BYTES.get(facts.text(work.event, "dtype") or "")
-    if n_elements is None or element_bytes is None:
-        return False
-    return 0 < n_elements * element_bytes <= _MOST_BYTES
+    return None if n_elements is None or element_bytes is None else n_elements * element_bytes
 
 
 def _together(run: list[Activity], factor: int) -> list[Change]:

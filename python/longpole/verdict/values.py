@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longpole.remedies.catalogue import RemedyId, gained, side_bounds
+from longpole.remedies.catalogue import RemedyId, gained
 from longpole.report.blocks import Notes
 from longpole.verdict.actions import (
     actions,
@@ -75,8 +75,6 @@ def verdict_of(parts: VerdictParts, facts_of: Callable[[Options], Facts]) -> Ver
     """Convert the results of the core to values and sentences."""
     uncertainty = parts["uncertainty"]
     facts = facts_of(options_in(parts))
-    if parts["recording_cost"] is not None and parts["status"] != "no_device":
-        parts["bounds_of_cost"] = side_bounds(facts)
     rows, failures = gained(facts) if parts["status"] != "no_device" else ([], [])
     named = named_of(rows, parts)
     reason, record = advice(parts)
