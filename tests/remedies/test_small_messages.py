@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from steps import remedy_of, steps
 
-from longpole import read_trace
+from longpole import read_trace, read_traces
+from longpole.analyses.ranks import ranks
 from longpole.remedies.facts import ARGUMENTS
+from longpole.report.text import text
 
 if TYPE_CHECKING:
     from longpole.testing import TraceBuilder
@@ -62,8 +64,20 @@ def test_long_messages_of_few_bytes_count_as_a_command_reads_them(n_elements, tm
             event["args"] |= {"In msg nelems": n_elements, "dtype": "Float"}
     path.write_text(json.dumps(content))
     remedies = read_trace(path, args=ARGUMENTS).verdict().remedies
-    is_found = any(row.remedy == "small_messages" for row in remedies)
-    assert is_found == (4 * n_elements <= 1 << 18)
+    found = [row for row in remedies if row.remedy == "small_messages"]
+    assert bool(found) == (4 * n_elements <= 1 << 18)
+    assert all(row.advice.endswith(", if latency limits them") for row in found)
+
+
+@pytest.mark.parametrize(("n_kernels", "is_joinable"), [(0, True), (1, False)])
+def test_ranks_give_the_same_advice_as_the_verdict_of_one(n_kernels, is_joinable, tmp_path):
+    for rank in (0, 1):
+        builder = steps(2_060 if n_kernels else 1_640, reducing(n_kernels))
+        builder.header(distributedInfo={"rank": rank, "world_size": 2})
+        builder.write(tmp_path / f"rank{rank}.json")
+    told = text(ranks(read_traces(tmp_path)).blocks())
+    assert ("send small messages together" in told) == is_joinable
+    assert ("send fewer bytes, or overlap it" in told) != is_joinable
 
 
 def test_messages_with_work_between_them_are_left_alone():
