@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from longpole.critical_path import Drop, RemoveWait, Scale
-from longpole.critical_path.changes import EventKind, WorkKind
+from longpole.critical_path.changes import EventKind, WorkKind, kind_named
 from longpole.testing import TraceBuilder
 
 
@@ -79,3 +79,8 @@ def test_an_unknown_kind_is_refused_with_those_that_are_known():
 def test_an_unknown_kind_is_refused_with_the_one_that_is_meant(written, meant):
     with pytest.raises(ValueError, match=f"no kind {written!r}; did you mean {meant!r}, or "):
         Scale(by=2, kind=written)
+
+
+@pytest.mark.parametrize("name", ["memcpy", "Memset", "copy"])
+def test_memcpy_and_memset_mean_the_kind_of_both(name, path):
+    assert path.n_chosen([Drop(kind=kind_named(name))]) == [1]

@@ -43,6 +43,16 @@ def test_copies_that_lay_out_operands_may_go_too():
     assert abs(found.gain_high - (4.6 - 0.37) / 4.8) < 0.01, found
 
 
+@pytest.mark.parametrize("is_masked", [True, False])
+def test_a_mask_added_to_the_scores_is_named_in_the_advice(is_masked):
+    product, scaled, *others = attention()
+    mask = kernel("aten::add", "elementwise_kernel", 1_000, **tensors(SCORES, (HALF, 2048, 2048)))
+    written = [product, scaled, *([mask] if is_masked else []), *others]
+    [found, *_] = steps(written * 2).read().verdict().remedies
+    assert found.remedy == "fused_attention"
+    assert ("with its mask or bias as `attn_mask`" in found.advice) == is_masked
+
+
 def test_heads_too_large_for_fused_kernels_are_left_alone():
     assert "fused_attention" not in named(steps(attention(head=512) * 2))
 

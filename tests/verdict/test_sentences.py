@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 import longpole
+from longpole.report.text import text
 from longpole.testing import TraceBuilder
 from longpole.verdict.blocks import ranked
 from longpole.verdict.gains import n_words
@@ -280,3 +282,40 @@ EXPERT = {
 def test_what_an_expert_answers_is_answered(name):
     verdict = longpole.read_trace(SHARED / "open_answers" / f"{name}.json.gz").verdict()
     assert (verdict.status, next(iter(verdict.sides), None)) == EXPERT[name]
+
+
+def busy(n_steps: int = 3) -> TraceBuilder:
+    """Steps in which the host only launches one long kernel."""
+    builder = TraceBuilder()
+    for number in range(n_steps):
+        begin = 1_000 * number
+        builder.step(number, (begin, begin + 1_000))
+        builder.launch("gemm", call=(begin + 1, begin + 5), work=(begin + 6, begin + 990))
+        waiting(builder, begin + 6, begin + 992)
+    return builder
+
+
+def test_a_verdict_without_a_remedy_says_so_once():
+    verdict = busy().read().verdict()
+    assert verdict.status == "ok"
+    assert not any(row.is_listed for row in verdict.remedies)
+    assert text(verdict.blocks()).count("No remedy that longpole knows saves 2 % or more.") == 1
+    assert "No remedy" not in text(loops().read().verdict().blocks())
+
+
+def test_an_inconclusive_verdict_does_not_say_that_no_remedy_was_found():
+    builder = TraceBuilder()
+    for number in range(4):
+        builder.kernel("gemm", (1_000 * number, 1_000 * number + 100), device=0, stream=7)
+    verdict = builder.read().verdict()
+    assert verdict.status == "inconclusive"
+    assert "No remedy" not in text(verdict.blocks())
+
+
+def test_a_gain_that_depends_on_missing_records_says_so():
+    [row, *_] = loops().read().verdict().remedies
+    open_ended = replace(row, gain_low=0.0, gain_high=0.5, high_by="unexplained_time")
+    missing = "depending on what the trace does not show"
+    assert missing in text([ranked([open_ended])]).replace("\n  ", " ")
+    for known in (replace(open_ended, high_by="recorded"), replace(open_ended, gain_low=0.3)):
+        assert missing not in text([ranked([known])]).replace("\n  ", " ")

@@ -273,12 +273,15 @@ def change_of(plain: Mapping[str, Any]) -> Change:
 def kind_named(text: str) -> str:
     """Return the kind that is written with spaces, hyphens or capitals; other text is unchanged.
 
+    The time of memcpys and memsets has one kind, `copy`, and may be called by either name.
+
     Examples
     --------
-    >>> kind_named("Data loading"), kind_named("copies")
-    ('data_loading', 'copies')
+    >>> kind_named("Data loading"), kind_named("Memcpy"), kind_named("copies")
+    ('data_loading', 'copy', 'copies')
     """
     plain = re.sub(r"[ -]", "_", text.lower())
+    plain = "copy" if plain in {"memcpy", "memset"} else plain
     return plain if plain in _KINDS else text
 
 
