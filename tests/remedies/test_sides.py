@@ -86,6 +86,20 @@ def test_one_remedy_is_shown_with_what_changes_in_the_graph(capsys):
     assert f"1. pinned_copies: {row.told[2]}" in " ".join(capsys.readouterr().out.split())
 
 
+def test_a_remedy_of_a_side_that_saves_little_is_refused_with_that(tmp_path, capsys):
+    builder = TraceBuilder().step(0, (0, 1_000))
+    builder.launch("gemm", call=(1, 5), work=(6, 990)).call("cudaDeviceSynchronize", (6, 992))
+    path = str(builder.write(tmp_path / "trace.json"))
+    assert run(["whatif", path, "--remedy", "loader_workers"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "The trace shows nothing that loader_workers would shorten noticeably." in told
+    assert "Without any host work, it would be " in told
+    assert run(["whatif", path, "--remedy", "tensor_cores"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "nothing that tensor_cores would shorten noticeably." in told
+    assert "Without any kernels" not in told
+
+
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 30), st.integers(1, 9)), max_size=8))
 def test_segments_inside_overlapping_ranges_are_counted_as_changed(drawn):
     ranges = [(lane, start, start + length) for lane, start, length in drawn]
