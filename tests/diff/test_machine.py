@@ -8,6 +8,7 @@ import pytest
 
 import longpole
 from longpole.cli import program
+from longpole.testing import TraceBuilder
 from oracles.simulator import Machine, Run, Scale
 from oracles.simulator.program import Busy, Launch, Program, Stream, Work, annotation, operator
 from real_traces import SHARED
@@ -59,6 +60,31 @@ def test_the_same_program_on_a_busier_machine_fails_no_gate(recorded, capsys):
     out = capsys.readouterr().out
     assert "  Inconclusive: " in out
     assert "No work changed by more than the machine may have changed it." in " ".join(out.split())
+
+
+def _two_threads(main_us, other_us):
+    """Return a run whose thread of the steps and whose other thread call ten operators each."""
+    builder = TraceBuilder()
+    for step in range(6):
+        begin = 10_000 * step
+        builder.step(step, (begin, begin + 9_000))
+        for place, name in enumerate(_NAMES):
+            start = begin + 100 + 400 * place
+            builder.operator(f"aten::{name}", (start, start + main_us))
+            at = start + 4_100
+            builder.operator(f"aten::{name}_backward", (at, at + other_us), thread=2)
+        builder.launch(
+            "gemm", call=(begin + 8_500, begin + 8_510), work=(begin + 8_520, begin + 8_900)
+        )
+    return builder.read()
+
+
+def test_threads_that_changed_in_opposite_ways_are_no_other_machine():
+    base = _two_threads(100, 100)
+    assert longpole.diff(base, _two_threads(85, 170)).machine is None
+    slower = longpole.diff(base, _two_threads(150, 170)).machine
+    assert slower.differs
+    assert slower.ratio == pytest.approx(1.6, abs=0.11)
 
 
 def test_one_recording_of_each_side_has_no_confidence(recorded, capsys):

@@ -52,15 +52,30 @@ class Machine(Data):
 
 
 def machine_of(base: Side, new: Side) -> Machine | None:
-    """Compare the unchanged operators of both sides; None if there are too few."""
-    import numpy as np
+    """Compare the unchanged operators of both sides.
+
+    None if there are too few, or if those of the thread that runs the steps became slower and those
+    of other threads faster, or the other way round: a machine changes all threads alike.
+    """
     import polars as pl
 
     sides = [_self_times(side) for side in (base, new)]
-    both = sides[0].join(sides[1], on=["name", "caller"], suffix="_new")
+    both = sides[0].join(sides[1], on=["name", "caller", "is_main"], suffix="_new")
     both = both.filter((pl.col("count") - pl.col("count_new")).abs() < _HALF)
     if both.height < _FEWEST:
         return None
+    parts = [rows for rows in both.partition_by("is_main") if rows.height >= _FEWEST]
+    middles = [_quartiles(rows)[1] for rows in parts]
+    are_opposite = bool(middles) and min(middles) < 1 < max(middles)
+    low, middle, high = _quartiles(both)
+    found = Machine(middle, low, high, both.height)
+    return None if are_opposite and found.differs else found
+
+
+def _quartiles(both: pl.DataFrame) -> tuple[float, float, float]:
+    """Return the quartiles of the ratios of operators, weighted by how often they are called."""
+    import numpy as np
+
     ratios = (both["self_ns_new"] / both["self_ns"]).to_numpy()
     order = np.argsort(ratios, kind="stable")
     weights = both["count"].to_numpy()[order].cumsum()
@@ -68,14 +83,16 @@ def machine_of(base: Side, new: Side) -> Machine | None:
         float(ratios[order][np.searchsorted(weights, share * weights[-1])])
         for share in (0.25, 0.5, 0.75)
     )
-    return Machine(middle, low, high, both.height)
+    return low, middle, high
 
 
 _HALF: Final = 0.5
 
 
 def _self_times(side: Side) -> pl.DataFrame:
-    """Return each operator's median self time and number per step, by name and caller.
+    """Return each operator's median self time and number per step, by name, caller and thread.
+
+    `is_main` is whether the thread is that of the steps.
 
     Times are as recorded, since recording overhead is work of the CPU too.
     """
@@ -92,14 +109,19 @@ def _self_times(side: Side) -> pl.DataFrame:
     rows = side.rows_at(side.events["start_ns"].to_numpy()[operators["event"].to_numpy()])
     operators = operators.filter(pl.Series(np.asarray(rows) >= 0))
     callers = events.select(parent="event", caller="plain")
+    lanes = side.recorded_events["lane"]
+    main = side.steps["event"].head(1).to_list() if side.has_steps else []
+    operators = operators.with_columns(
+        is_main=lanes[operators["event"]].is_in([lanes[event] for event in main])
+    )
     return (
-        operators.select("event", "parent", name="plain")
+        operators.select("event", "parent", "is_main", name="plain")
         .join(callers, on="parent", how="left")
         .join(recorded.self_times, on="event")
-        .group_by("name", pl.col("caller").fill_null(""))
+        .group_by("name", pl.col("caller").fill_null(""), "is_main")
         .agg(pl.col("self_ns").median(), count=pl.len() / side.n_steps)
         .filter(pl.col("self_ns") > 0)
-        .sort("name", "caller")
+        .sort("name", "caller", "is_main")
     )
 
 
