@@ -25,6 +25,27 @@ LAMBDA = "(at::TensorIteratorBase&)::{lambda(float)#1}, std::array<char*, 2ul> >
             ),
             "mul f32",
         ),
+        (
+            (
+                f"{VECTORIZED}BUnaryFunctor<c10::Half, c10::Half, c10::Half, "
+                "at::native::binary_internal::MulFunctor<float> >, std::array<char*, 2ul> >(int)"
+            ),
+            "mul f16",
+        ),
+        (
+            (
+                "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_"
+                "4x1x1_cga1x1x1_kernel0_0"
+            ),
+            "attention 64x128 (cuDNN)",
+        ),
+        (
+            (
+                f"{ATEN}unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda{LAMBDA}, "
+                "4, at::native::memory::LoadWithCast<1> >(int)"
+            ),
+            "copy to f32",
+        ),
         (f"{VECTORIZED}FillFunctor<c10::BFloat16>, std::array<char*, 1ul> >(int)", "fill bf16"),
         (f"{VECTORIZED}bfloat16_copy_kernel_cuda{LAMBDA}", "copy f32 to bf16"),
         (

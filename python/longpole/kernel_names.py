@@ -43,6 +43,7 @@ _TYPES: Final[Mapping[str, str]] = {
 }
 _TYPE: Final = "|".join(map(re.escape, sorted(_TYPES, key=len, reverse=True)))
 _FIRST_TYPE: Final = re.compile(rf"<(?:(?:\(int\))?\d+, )*({_TYPE})\b(?!::)")
+_CASTS: Final = "LoadWithCast<"
 _LAMBDA: Final = re.compile(rf"[{{\[]lambda\s?\(({_TYPE})[,) ]")
 _REDUCED: Final = re.compile(rf"\bReduceOp<({_TYPE})\b")
 _NOISE: Final = re.compile(r"\(anonymous namespace\)::|<unnamed>::|^void ")
@@ -104,6 +105,8 @@ _GEMM_TYPES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
         (r"dgemm|d884|double|_DB_", "f64"),
     )
 )
+# Attention kernels of cuDNN with this name compute f16 or bf16.
+_ANY_HALF: Final = re.compile(r"cudnn_generated_fort_native_sdpa_\w*_wgmma_f16_")
 _LIBRARIES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
     (re.compile(pattern), name)
     for pattern, name in (
@@ -208,6 +211,8 @@ def _applied(function: str, arguments: str) -> str | None:
     if "reduce" in function:
         reduced = _REDUCED.search(arguments)
         dtype = _TYPES[reduced[1]] if reduced else ""
+    if operation == "copy" and dtype and _CASTS in arguments:  # from a type it does not name
+        return f"copy to {dtype}"
     if "multi_tensor_apply" in function:
         return f"{operation} of tensor lists {dtype}".strip()
     return f"{operation} {dtype}".strip()
@@ -224,10 +229,13 @@ def _copied(first: str, second: str | None, arguments: str) -> str:
 
 def _operation(arguments: str) -> tuple[str | None, str]:
     """Return the applied operation, a functor or function of ATen's kernels, and its type."""
-    for on_self, other, dtype in _FUNCTOR.findall(arguments):
+    of_elements = ""
+    for on_self, other, of_functor in _FUNCTOR.findall(arguments):
         name = on_self or other
-        if name in _WRAPPING_FUNCTORS:
+        if name in _WRAPPING_FUNCTORS:  # the types of elements; within, that of the arithmetic
+            of_elements = of_elements or of_functor
             continue
+        dtype = of_elements or of_functor
         operation = _LIST_OPERATION.search(arguments) if _LIST_FUNCTOR.match(name) else None
         return _STANDARD[operation[1]] if operation else _plain(name), _TYPES.get(dtype, "")
     for found in _IMPLEMENTATION.finditer(arguments):
@@ -254,6 +262,7 @@ def _coded(family: str, name: str, function: str) -> str:
         tile = next(filter(None, found.groups()), "") if found else ""
         coded = name.partition("(")[0]
         dtype = next((kind for pattern, kind in _GEMM_TYPES if pattern.search(coded)), "")
+        dtype = "" if _ANY_HALF.match(name) else dtype
     library = next((of for pattern, of in _LIBRARIES if pattern.search(name)), "")
     alignment = _UNALIGNED.search(name)
     what = [family, _part(family, name, function), tile, dtype, alignment[0] if alignment else ""]
