@@ -86,6 +86,20 @@ def test_a_bias_before_a_batch_norm_is_noted(convolution, norm, training, betwee
     assert ("bias_before_batch_norm" in notes(steps(add))) == expected
 
 
+def test_a_convolution_inside_that_of_autocast_is_counted_once():
+    values = ["", "", "", "", "", "True", "0.1", "1e-05", "True"]
+
+    def add(builder, start):
+        dims = {"Input Dims": CONVOLUTION}
+        builder.operator("aten::conv2d", (start + 2_000, start + 2_100), **dims)
+        builder.operator("aten::conv2d", (start + 2_020, start + 2_090), **dims)
+        given = {"Input Dims": NORM, "Concrete Inputs": values}
+        builder.operator("aten::batch_norm", (start + 2_200, start + 2_300), **given)
+
+    note = notes(steps(add))["bias_before_batch_norm"]
+    assert note["sentence"].startswith("1 convolution a step add")
+
+
 @pytest.mark.parametrize(("call_us", "expected"), [(500, True), (1, False)])
 def test_kernels_that_are_loaded_in_steps_are_noted(call_us, expected):
     def add(builder, start):

@@ -139,7 +139,7 @@ def _bias_before_norm(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] 
     for rows in norms.values():
         rows.sort(key=lambda row: row.start_ns)
     found = []
-    for convolution in facts.operators(*_CONVOLUTIONS) if norms else ():
+    for convolution in _outermost(facts.operators(*_CONVOLUTIONS)) if norms else ():
         rows = norms.get(convolution.lane, [])
         at = bisect_left(rows, convolution.end_ns, key=lambda row: row.start_ns)
         if at < len(rows) and _is_subtracted(facts, convolution, rows[at]):
@@ -147,6 +147,18 @@ def _bias_before_norm(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] 
     per_step = max(round(facts.per_window(len(found))), 1)
     told = f"{count(per_step, 'convolution')} a step add a bias, which the batch norm subtracts"
     return found, told
+
+
+def _outermost(rows: Sequence[OnThread]) -> list[OnThread]:
+    """Leave out operators inside another of the list, as autocast nests them."""
+    kept: dict[int, OnThread] = {}
+    found = []
+    for row in sorted(rows, key=lambda row: (row.lane, row.start_ns, -row.end_ns)):
+        outer = kept.get(row.lane)
+        if outer is None or row.end_ns > outer.end_ns:
+            kept[row.lane] = row
+            found.append(row)
+    return found
 
 
 def _is_subtracted(facts: Facts, convolution: OnThread, norm: OnThread) -> bool:

@@ -84,9 +84,17 @@ class Checked(Row):
 
 
 def check_answer(
-    path: str, trace: Trace, *, strict: bool, companions: Companions | None = None
+    path: str,
+    trace: Trace,
+    *,
+    strict: bool,
+    companions: Companions | None = None,
+    recorded: Trace | None = None,
 ) -> Answer:
-    """List the problems of a trace, alone and with earlier ones, and notes on the program."""
+    """List the problems of a trace, alone and with earlier ones, and notes on the program.
+
+    The notes are on `recorded`, the trace with the times as recorded, if it is given.
+    """
     findings = find_problems(trace)
     if companions is not None:
         beside = companions.check(path, trace)
@@ -94,7 +102,7 @@ def check_answer(
             sorted([*beside, *findings], key=lambda each: SEVERITIES.index(each.severity))
         )
     counts = Counter[str](finding.severity for finding in findings)
-    notes = program_notes(trace)
+    notes = program_notes(recorded or trace)
     cost = trace.recording_cost()
     failing = (*_FAILING, "warning") if strict else _FAILING
     has_failed = any(counts[severity] for severity in failing)

@@ -119,10 +119,11 @@ def _page(
 
     with usage_errors():
         named = named_traces(traces, options, args="default")
+        recorded = None
         if len(named) == 1:
-            [(path, trace)] = named
-            named = [(path, recording.of(trace, step_name=window.step_name))]
-        return report_page(named, window), [path for path, _ in named]
+            [(path, recorded)] = named
+            named = [(path, recording.of(recorded, step_name=window.step_name))]
+        return report_page(named, window, recorded), [path for path, _ in named]
 
 
 def _diff_page(

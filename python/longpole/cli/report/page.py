@@ -90,11 +90,14 @@ _COLUMNS: Final[dict[Column, Value]] = {
 }
 
 
-def report_page(traces: Sequence[Named], asked: Asked) -> Page:
-    """Report on a trace, or on several: first together, then on each."""
+def report_page(traces: Sequence[Named], asked: Asked, recorded: Trace | None = None) -> Page:
+    """Report on a trace, or on several: first together, then on each.
+
+    `recorded` is the only trace with the times as recorded.
+    """
     names, facts = names_of(traces), facts_of(traces)
     if len(traces) == 1:
-        sections = [*_About(*traces[0], asked).sections(), _LIMITS]
+        sections = [*_About(*traces[0], asked, recorded=recorded).sections(), _LIMITS]
         return Page(f"longpole: {names[0]}", facts, sections)
     together, ranks = rank_sections(traces, step_name=asked.step_name)
     sections = [*together, _each(traces, names, ranks, asked), _LIMITS]
@@ -170,6 +173,8 @@ class _About:
     before: str = ""
     """Prefix of its section keys, if the page is about several traces."""
     most_rows: int = _MOST_ROWS
+    recorded: Trace | None = None
+    """The trace with the times as recorded, if those of `trace` are others."""
 
     def section(
         self,
@@ -291,7 +296,7 @@ class _About:
 
     def diagnostics(self) -> Section:
         """List the problems of the trace."""
-        document, _ = check_answer(self.path, self.trace, strict=False)
+        document, _ = check_answer(self.path, self.trace, strict=False, recorded=self.recorded)
         blocks = [each for each in document.blocks() if not isinstance(each, Headline)]
         blocks = blocks or [Sentence("No problems found.")]
         return self.section("diagnostics", "Diagnostics", blocks)
