@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,10 +16,8 @@ from longpole.verdict.gains import n_words
 from longpole.wording import whole_percent
 from real_traces import SHARED
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 TRACES = SHARED / "traces"
+RECORDINGS = Path(__file__).parents[1] / "recordings"
 
 
 def waiting(builder: TraceBuilder, start: float, end: float) -> TraceBuilder:
@@ -319,3 +317,11 @@ def test_a_gain_that_depends_on_missing_records_says_so():
     assert missing in text([ranked([open_ended])]).replace("\n  ", " ")
     for known in (replace(open_ended, high_by="recorded"), replace(open_ended, gain_low=0.3)):
         assert missing not in text([ranked([known])]).replace("\n  ", " ")
+
+
+def test_where_no_side_alone_limits_the_first_two_are_told_with_what_both_gain():
+    trace = longpole.read_trace(RECORDINGS / "decode.after.json.gz").without_profiler()
+    value, note = trace.verdict().limit
+    assert value == "no single side"
+    assert note == "kernels up to 1 %, host less than 1 %; host and kernels together up to 86 %"
+    assert "the kernels up to 1 %, the host less than 1 %" in trace.verdict().sentence

@@ -114,17 +114,18 @@ def limit(parts: VerdictParts) -> tuple[str, str] | None:
     """
     match parts["status"]:
         case "balanced":
-            return "nothing alone", _saves_little(Gains(parts))
+            return "no single side", _most_of_two(Gains(parts), parts["kernels_and_host"])
         case "ok":
             return _limit_of(parts)
         case _:
             return None
 
 
-def _saves_little(gains: Gains) -> str:
-    most = max(map(gains.most_of, _NOUNS))
-    told = "less than 5 %" if most < _LEAST_GAIN else gains.most(most)
-    return f"removing any one side saves {told}"
+def _most_of_two(gains: Gains, both: float) -> str:
+    """Return the gains of the first two sides, and of host and kernels together."""
+    first = sorted(_NOUNS, key=lambda side: -gains.most_of(side))[:2]
+    told = [f"{side} {gains.most(gains.most_of(side))}" for side in first]
+    return f"{', '.join(told)}; host and kernels together {gains.most(both)}"
 
 
 def _limit_of(parts: VerdictParts) -> tuple[str, str]:
