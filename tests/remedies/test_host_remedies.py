@@ -118,6 +118,28 @@ def test_a_round_trip_through_the_host_is_kept_on_the_gpu():
     assert 0.4 < found.gain_low <= found.gain_high < 0.8
 
 
+def test_copies_that_a_remedy_drops_leave_nothing_to_pin():
+    def fill(builder, begin):
+        builder.launch("gemm", call=(begin, begin + 10), work=(begin + 15, begin + 200))
+        builder.operator("aten::to", (begin + 20, begin + 5_100))
+        down, call = "Memcpy DtoH (Device -> Pageable)", (begin + 30, begin + 5_050)
+        work, by = (begin + 201, begin + 5_000), "cudaMemcpyAsync"
+        builder.launch(down, call=call, work=work, by=by, n_bytes=8_000_000)
+        builder.call(WAIT, (begin + 5_060, begin + 5_090))
+        up, call = "Memcpy HtoD (Pageable -> Device)", (begin + 7_000, begin + 8_700)
+        work = (begin + 7_012, begin + 8_600)
+        builder.launch(up, call=call, work=work, by=by, n_bytes=8_000_000)
+
+    verdict = steps(9_000, fill).read().verdict()
+    trip = next(row for row in verdict.remedies if row.remedy == "round_trip")
+    pinned = [row for row in verdict.remedies if row.remedy == "pinned_copies"]
+    assert trip.gain_then > 0.5
+    assert len(pinned) == 2
+    assert all(row.gain_low > 0.05 for row in pinned)
+    assert [row.gain_then for row in pinned] == [0, 0]
+    assert not any(row.named for row in pinned)
+
+
 def test_a_round_trip_ends_with_the_wait_for_the_copy_back():
     def fill(builder, begin, *, waits):
         builder.launch("gemm", call=(begin, begin + 10), work=(begin + 15, begin + 200))

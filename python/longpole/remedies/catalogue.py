@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.critical_path.changes import Drop, Insert, RemoveWait, Scale, parts_of
+from longpole.critical_path.changes import Drop, Insert, RemoveWait, Replace, Scale, parts_of
 from longpole.remedies.model import EFFORTS, Found, Remedy
 
 if TYPE_CHECKING:
@@ -402,15 +402,20 @@ def _side(facts: Facts, change: Change) -> Side | None:
 def _in_turn(facts: Facts, rows: list[Gained]) -> list[Gained]:
     """Evaluate each of the first remedies after the previous ones, which can leave it no gain.
 
-    Remedies that may not be possible do not reduce the gain of others, and are evaluated last.
+    Remedies that may not be possible do not reduce the gain of others, and are evaluated last. A
+    remedy gains nothing if the previous ones drop all GPU activities that it changes.
     """
     if len(rows) < 2:  # noqa: PLR2004 - a single remedy has no other before it
         return rows
     first = sorted(rows[:_MOST_IN_TURN], key=lambda row: row.remedy.is_upper_bound)
-    sets = [
-        [change for row in first[: number + 1] for change in row.found.careful]
-        for number in range(len(first))
-    ]
+    changes: list[Change] = []
+    dropped: set[int] = set()
+    sets = []
+    for row in first:
+        if not _has_only(facts, row, dropped):
+            changes += row.found.careful
+            dropped |= _dropped(row)
+        sets.append([*changes])
     together = [gain for _, gain, *_ in _gains(facts, sets)]
     before = [0.0, *together[:-1]]
     then = {
@@ -418,6 +423,26 @@ def _in_turn(facts: Facts, rows: list[Gained]) -> list[Gained]:
         for row, now, earlier in zip(first, together, before, strict=True)
     }
     return [replace(row, then=then.get(id(row), row.then)) for row in rows]
+
+
+# Changes of these kinds are of GPU activities themselves, not of their delays.
+_OF_WORK: Final = frozenset({None, "kernel", "copy", "communication"})
+
+
+def _has_only(facts: Facts, row: Gained, dropped: set[int]) -> bool:
+    """Whether a remedy changes GPU activities, and only those that are dropped."""
+    if not dropped:
+        return False
+    timed = [it for it in row.found.careful if isinstance(it, Drop | Replace | Scale)]
+    events = {event for it in timed if it.kind in _OF_WORK for event in it.events or ()}
+    works = {it for it in events if _SIDES.get(facts.place(it).kind) not in {"host", None}}
+    return bool(works) and works <= dropped
+
+
+def _dropped(row: Gained) -> set[int]:
+    """Return the events that the certain changes of a remedy drop."""
+    drops = [it for it in row.found.careful if isinstance(it, Drop) and it.matching is None]
+    return {event for it in drops if it.kind in _OF_WORK for event in it.events or ()}
 
 
 def _gains(facts: Facts, sets: Sequence[Sequence[Change]]) -> list[_Gain]:
