@@ -119,14 +119,13 @@ def _found(
     n_bytes = sum(row.n_bytes or 0 for row in copies)
     total_ns = sum(row.work.duration_ns for row in copies)
     n_copies = round(facts.per_window(len(copies)))
-    where = "to" if is_from_host else "from"
     return Found(
         careful=careful,
         hopeful=hopeful,
         advice=(
-            f"Copy {where} the GPU with pinned memory and `non_blocking=True`"
+            "Copy to the GPU with pinned memory and `non_blocking=True`, best beside other work"
             if is_from_host
-            else f"Copy {where} the GPU into a pinned buffer with `non_blocking=True`"
+            else "Copy from the GPU into a pinned buffer with `non_blocking=True`"
         ),
         evidence=(
             f"{count(max(n_copies, 1), 'copy', 'copies')} of "

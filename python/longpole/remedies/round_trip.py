@@ -114,7 +114,9 @@ def _found(facts: Facts, place: str, rows: list[Trip]) -> Found:
             Drop(kind="copy", events=copies),
             cost,
         ],
-        advice="Keep the result on the GPU and compute there what the host does with it",
+        advice=(
+            "Keep the result on the GPU and compute there, if possible, what the host does with it"
+        ),
         evidence=(
             f"{count(n_trips, 'round trip')} {facts.each} through {short_name(place)}; "
             f"{'in each' if n_trips > 1 else 'in it'}, the host waits {duration(waited_ns)}, then "
