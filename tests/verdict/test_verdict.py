@@ -403,6 +403,7 @@ def test_a_verdict_is_plain_data():
         "steps",
         "remedy_steps",
         "window",
+        "step_range_ns",
         "uncertainty",
         "cause",
         "reason",

@@ -332,14 +332,14 @@ def _figures(found: Diff) -> list[Part]:
 
 
 def _tiles(found: Diff) -> Tiles:
-    from longpole.analyses.diff.sentences import mean_of, percent
+    from longpole.analyses.diff.sentences import mean_of, numbers, percent
 
     base, new = found.base, found.new
     memory = (base.peak_memory_bytes, new.peak_memory_bytes)
     limits = [side.verdict.limit for side in (base, new)]
     counts = {row.what: f"{number(row.base)} → {number(row.new)}" for row in found.counts}
     lengths = [duration(round(side.mean_ns)) for side in (base, new)]
-    steps = " and ".join(count(side.n_steps, base.unit) for side in (base, new))
+    steps = " and ".join(map(numbers, (base, new)))
     return tiles(
         [
             (f"{mean_of(found)}{base.unit}".capitalize(), " → ".join(lengths), steps),

@@ -14,7 +14,7 @@ from longpole.wording import change, count, duration, duration_range, listing, n
 if TYPE_CHECKING:
     from longpole.analyses.diff.values import Change, DiffSide, Findings, Prediction
 
-__all__ = ["KINDS", "mean_of", "percent", "predicted", "sentence"]
+__all__ = ["KINDS", "mean_of", "numbers", "percent", "predicted", "sentence"]
 
 KINDS: Final = {
     "kernel": "kernel",
@@ -104,7 +104,7 @@ def _compared(diff: Findings) -> str:
         )
     told = f"{verdict}{_why_open(diff)}: the {mean_of(diff)}{unit} goes from {times}"
     told += _without_profiler(diff)
-    told += f" ({percent(diff.change)}; {_numbers(base)} and {_numbers(new)})"
+    told += f" ({percent(diff.change)}; {numbers(base)} and {numbers(new)})"
     told += f"{_on_one_machine(diff)}."
     if not diff.is_related:
         return " ".join([told, *_other_work(diff), *_predicted(diff)])
@@ -354,7 +354,8 @@ def _explains(change: Change, diff: Findings) -> bool:
     return abs(change.effect_ns) >= _LEAST_SHARE * abs(diff.new.mean_ns - diff.base.mean_ns)
 
 
-def _numbers(side: DiffSide) -> str:
+def numbers(side: DiffSide) -> str:
+    """Return how many runs, timings or steps of a side are compared."""
     if side.n_runs > 1:
         return count(side.n_runs, "run")
     if side.timed_ns:
