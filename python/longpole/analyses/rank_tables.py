@@ -26,7 +26,7 @@ _MOST_KINDS: Final = 6
 _REMEDIES: Final = {
     "transfer": "send fewer bytes, or overlap it",
     "late arrival": "see the path of rank {last}",
-    "mixed": "both rank {last} and the transfer",
+    "mixed": "speed up rank {last}, then send fewer bytes",
     "start skew": "nothing: recordings started apart",
     "inconclusive": "record all ranks of the group",
 }
