@@ -54,8 +54,10 @@ _LACKS_RANKS: Final = (
     "so waiting cannot be separated from transfer, and the rank that comes last is unknown."
 )
 _ONE_STEP: Final = (
-    "With one recorded step, start skew cannot be separated from a late rank; record two or more."
+    "The calls are in fewer than two recorded steps, so it cannot be separated from a late rank; "
+    "record calls in more steps."
 )
+_FEWEST_STEPS: Final = 2
 _OF_ALL: Final = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
 """Operations that no rank finishes before all ranks have started."""
 _LACKS_WAITS: Final = (
@@ -76,10 +78,20 @@ _NEITHER_LATE: Final = (
     "than 2 % shorter."
 )
 _MOSTLY_WAITING: Final = 0.5
+_SKEWED: Final = "start skew"
 _DIVIDED: Final = (
     "The work of no single rank explains these waits: in a pipeline they are part of the design, "
     "and otherwise the late rank may change from call to call."
 )
+_KERNELS: Final = ("kernel", "kernel_delay")
+_COPIES: Final = ("copy", "kernel_delay")
+_HOST: Final = (
+    *("operator", "runtime", "host_gap", "data_loading", "launch"),
+    *("sync_return", "queue_full", "handover"),
+)
+_MOSTLY_KERNELS: Final = 0.5
+_LEAST_ON_PATH: Final = 0.25
+"""Minimum share of the path before late calls for a cause with this kind of time."""
 _RECORD_STACKS: Final = (
     "To see what a host does outside operators, record Python stacks (with_stack=True)."
 )
@@ -242,7 +254,7 @@ class Ranks(Data):
             world_size=found.world_size,
             run_ns=found.run_ns,
             start_skew_ns=found.start_skew_ns,
-            late_ranks=found.late_ranks(),
+            late_ranks=self.late_ranks(),
             ranks=self.records(),
             calls=calls.select(names_of(CollectiveCall)),
             clocks=found.clocks.select(names_of(RankClock)),
@@ -256,7 +268,7 @@ class Ranks(Data):
         found = self.set
         gains = self._gains()
         last = dict(found.calls.group_by("last").len().iter_rows())
-        waits = self._waits()
+        waits = self._waits(found.calls)
         least = self._least_waits().group_by("rank").agg(pl.col("least_ns").sum())
         at_least = dict(least.iter_rows())
         of_rank = {row["rank"]: row for row in waits.iter_rows(named=True)}
@@ -286,14 +298,14 @@ class Ranks(Data):
     def _gains(self) -> dict[int, int]:
         """Return the largest gain of each rank that others wait for."""
         gains: dict[int, int] = {}
-        for remedy in self.set.late_ranks():
+        for remedy in self.late_ranks():
             gains[remedy.rank] = max(gains.get(remedy.rank, 0), remedy.gain_ns)
         return gains
 
-    def _waits(self) -> pl.DataFrame:
+    def _waits(self, calls: pl.DataFrame) -> pl.DataFrame:
         """Sum the calls of each rank, and the times of those that separate waits from transfer."""
-        calls = self.set.calls.select("call", "is_known", "last")
-        members = self.set.members.join(calls, on="call")
+        told = calls.select("call", "is_known", "last")
+        members = self.set.members.join(told, on="call")
         is_decided = pl.col("last").is_not_null()
         is_told = is_decided | pl.col("is_known")
         times = [
@@ -441,26 +453,143 @@ class Ranks(Data):
             is_or_are = "is" if len(found.damaged_ranks) == 1 else "are"
             who = f"The trace of {listed(found.damaged_ranks)} {is_or_are} damaged"
             return [*said, f"{who}, {_DAMAGED}", *self._waiting()]
-        late = [remedy.sentence for remedy in found.late_ranks()]
+        known = self._late()
+        late = [sentence for _, sentence in known]
         nobody = _NEITHER_LATE if len(found) == _FEWEST_CLOCKS else _NOBODY_LATE
-        is_outside = any(it.cause == HOST_TIME_OUTSIDE for it in found.late_ranks())
+        is_outside = any(it and it.cause == HOST_TIME_OUTSIDE for it, _ in known)
         stacks = [_RECORD_STACKS] if is_outside else []
         is_divided = not late and (self.wait_share or 0) > _MOSTLY_WAITING
         divided = [_DIVIDED] if is_divided and not found.has_start_skew else []
         return [*said, *(late or [nobody]), *stacks, *self._waiting(), *divided]
 
+    def late_ranks(self) -> tuple[RankRemedy, ...]:
+        """Return the late ranks, each with a cause that the recorded path does not contradict."""
+        return tuple(remedy for remedy, _ in self._late() if remedy is not None)
+
+    def _late(self) -> list[tuple[RankRemedy | None, str]]:
+        """Return each late rank with its sentence; no remedy if the cause is unknown.
+
+        Gains with start skew are those of a run whose recordings begin together. A host that ran
+        ahead during the skew is slow in that run, though it delays no recorded call. The cause is
+        therefore checked against the recorded path.
+        """
+        remedies = self.set.late_ranks()
+        if not self.set.has_start_skew:
+            return [(remedy, remedy.sentence) for remedy in remedies]
+        late: list[tuple[RankRemedy | None, str]] = []
+        for rank in dict.fromkeys(remedy.rank for remedy in remedies):
+            of_rank = [remedy for remedy in remedies if remedy.rank == rank]
+            recorded = self._recorded_cause(of_rank)
+            late += [recorded] if recorded else [(it, it.sentence) for it in of_rank]
+        return late
+
+    def _recorded_cause(
+        self, of_rank: Sequence[RankRemedy]
+    ) -> tuple[RankRemedy | None, str] | None:
+        """Return why a rank is late on the recorded path, if that is not what `of_rank` say."""
+        rank = of_rank[0].rank
+        is_late = pl.col("cause").is_in(["late arrival", "mixed"]) & (pl.col("last") == rank)
+        late = self.set.calls.filter(is_late)["call"]
+        if late.is_empty():
+            return None
+        before = self._before(late, rank)
+        path_ns = sum(before.values())
+        kernels_ns = _sum_of(_KERNELS, before)
+        on_path = {"kernels": kernels_ns, "copies": _sum_of(_COPIES, before)}
+        host_ns = _sum_of(_HOST, before)
+        least_ns = _LEAST_ON_PATH * path_ns
+        if path_ns and all(on_path.get(it.time_class, host_ns) >= least_ns for it in of_rank):
+            return None
+        waits = self.set.members.filter(pl.col("call").is_in(late.implode()))
+        waits = waits.group_by("rank").agg(pl.col("wait_ns").sum()).sort("wait_ns", "rank")
+        other, wait_ns = waits.row(-1)
+        n_late = count(late.len(), "call")
+        waited = f"Rank {other} waits {duration(wait_ns)} for it in {n_late}"
+        is_told = path_ns > 0 and kernels_ns >= _MOSTLY_KERNELS * path_ns
+        kernels = self._kernels_before(late, (rank, other)) if is_told else None
+        if kernels is None:
+            return None, f"{waited}; the path before these calls does not show why."
+        (n_calls, n_own, own_ns), (_, n_other, other_ns) = kernels
+        run_ns = self.set.duration_ns
+        cause = "more work" if n_own > n_other else "longer kernels"
+        times = (own_ns, other_ns, run_ns, run_ns - wait_ns)
+        remedy = RankRemedy(rank, cause, "kernels", None, *times, f"rank {other}")
+        whom = "the other rank" if len(self.set) == _FEWEST_CLOCKS else "the others"
+        told = (
+            f"Rank {rank} makes {whom} wait ({cause}). Kernels are {share(kernels_ns / path_ns)} "
+            f"of its path before its late calls. From one call to the next, it runs "
+            f"{_each(n_own, own_ns, n_calls)}; rank {other} runs "
+            f"{_each(n_other, other_ns, n_calls)}. {waited}, and a fix gains about that at most."
+        )
+        host = [
+            f" Its main thread takes longer too ({duration(it.own_ns)}; {it.compared_with} "
+            f"{duration(it.median_ns)}), but is {share(host_ns / path_ns)} of that path. Without "
+            "start skew, it could be the cause."
+            for it in of_rank
+            if it.time_class == "host"
+        ]
+        return remedy, told + "".join(host)
+
+    def _before(self, late: pl.Series, rank: int) -> dict[str, int]:
+        """Sum the kinds of time on the recorded path of a rank before the given calls."""
+        is_whole = self.step is None and not self.path.is_empty()
+        path = self.path if is_whole else self.set.path()
+        before = path.with_columns(next_call=pl.col("call").backward_fill()).filter(
+            pl.col("call").is_null()
+            & (pl.col("rank") == rank)
+            & (pl.col("kind") != "before_first_event")
+            & pl.col("next_call").is_in(late.implode())
+        )
+        sums = before.group_by(pl.col("kind").cast(pl.String)).agg(pl.col("duration_ns").sum())
+        return dict(sums.iter_rows())
+
+    def _kernels_before(
+        self, late: pl.Series, ranks_compared: tuple[int, int]
+    ) -> list[tuple[int, int, int]] | None:
+        """Count and sum the kernels of two ranks from the start of the call before each late one.
+
+        None if the first rank does not run kernels for longer than the second.
+        """
+        members = self.set.members
+        common = [set(members.filter(rank=rank)["call"]) for rank in ranks_compared]
+        is_common = pl.col("call").is_in(common[0] & common[1])
+        found: list[tuple[int, int, int]] = []
+        for rank in ranks_compared:
+            trace = self.set.trace(rank)
+            events = trace.events.select("event", "start_ns", "duration_ns")
+            calls = members.filter(is_common, pl.col("rank") == rank).join(events, on="event")
+            calls = calls.sort("start_ns").with_columns(before_ns=pl.col("start_ns").shift())
+            calls = calls.filter(pl.col("call").is_in(late.implode())).drop_nulls("before_ns")
+            work = trace.launches.filter(pl.col("work_class").cast(pl.String) == "compute")
+            kernels = work.select("event").join(events, on="event").sort("start_ns")
+            bounds = [
+                kernels["start_ns"].search_sorted(calls[name]) for name in ("before_ns", "start_ns")
+            ]
+            parts = [
+                kernels["duration_ns"].slice(first, end - first)
+                for first, end in zip(*bounds, strict=True)
+            ]
+            n_kernels = sum(part.len() for part in parts)
+            found.append((calls.height, n_kernels, sum(int(part.sum()) for part in parts)))
+        (n_calls, _, own_ns), (_, _, other_ns) = found
+        return found if n_calls and own_ns > other_ns else None
+
     def _waiting(self) -> Iterator[str]:
         part = self.wait_share
         if part is not None:
+            n_left_out = int((self.set.calls["cause"] == _SKEWED).sum())
+            left_out = (
+                f" ({count(n_left_out, 'call')} with start skew left out)" if n_left_out else ""
+            )
             yield (
-                f"Of the time in collectives, {share(part)} is waiting for the last rank and "
-                f"{share(1 - part)} is transfer."
+                f"Of the time in collectives{left_out}, {share(part)} is waiting for the last rank "
+                f"and {share(1 - part)} is transfer."
             )
 
     @property
     def wait_share(self) -> float | None:
-        """Waiting as a fraction of the time in calls; None if unknown."""
-        times = self._waits()
+        """Waiting as a fraction of the time in calls without start skew; None if unknown."""
+        times = self._waits(self.set.calls.filter(pl.col("cause") != _SKEWED))
         wait_ns, transfer_ns = (int(times[name].sum()) for name in ("wait_ns", "transfer_ns"))
         known_ns = wait_ns + transfer_ns
         return wait_ns / known_ns if known_ns else None
@@ -470,8 +599,13 @@ class Ranks(Data):
         if not self.set.has_start_skew:
             return []
         skew = duration(self.set.start_skew_ns)
-        said = f"The recordings started at different times: {skew} of the run is start skew."
-        return [f"{said} {_ONE_STEP}"]
+        pace = duration(self.set.pace_ns)
+        said = (
+            f"The recordings started at different times: {skew} of the run is start skew; without "
+            f"it, the run would take {pace}."
+        )
+        n_steps = self.set.calls["step"].drop_nulls().n_unique()
+        return [said if n_steps >= _FEWEST_STEPS else f"{said} {_ONE_STEP}"]
 
     def _missing(self) -> str:
         """Report which ranks have no trace, and how many calls lack them."""
@@ -583,7 +717,7 @@ class Ranks(Data):
 
     def _commands(self, calls: pl.DataFrame) -> Table:
         """Show the commands for the paths of late ranks, and of those that came last."""
-        late = [remedy.rank for remedy in self.set.late_ranks()]
+        late = [remedy.rank for remedy in self.late_ranks()]
         is_late = pl.col("cause").is_in(["late arrival", "mixed"])
         decided = calls.filter(is_late, pl.col("last").is_not_null())
         # The longest wait for a rank is the first of its calls.
@@ -617,6 +751,15 @@ class Ranks(Data):
         what = "the run" if self.step is None else f"step {self.step}"
         title = f"Critical path of {what}, {duration(length_ns)} over {over}:"
         return [Sentence(title), Chart(path_bars(self.path))]
+
+
+def _sum_of(kinds: Sequence[str], durations_ns: dict[str, int]) -> int:
+    return sum(durations_ns.get(kind, 0) for kind in kinds)
+
+
+def _each(n_kernels: int, total_ns: int, n_calls: int) -> str:
+    """Describe the mean kernels from one call to the next."""
+    return f"{count(round(n_kernels / n_calls), 'kernel')} in {duration(total_ns // n_calls)}"
 
 
 def _longest_awaited(members: pl.DataFrame) -> dict[str, Any]:
