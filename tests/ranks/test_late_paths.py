@@ -88,7 +88,7 @@ def test_a_rank_whose_host_is_ahead_is_late_for_its_kernels(tmp_path, told):
     said = told()
     assert "Rank 1 makes the other rank wait (more work)" in said
     assert "it runs 40 kernels in 4.00 ms; rank 0 runs 20 kernels in 2.00 ms" in said
-    assert "Rank 0 waits 6.06 ms for it in 3 calls, and a fix gains about that at most" in said
+    assert "Rank 0 waits 6.06 ms for rank 1 in 3 calls, and a fix gains about that at most" in said
     assert "but is 0 % of that path. Without start skew, it could be the cause" in said
     assert "record Python stacks" not in said
     assert [it["cause"] for it in json.loads(told("--json"))["data"]["late_ranks"]] == ["more work"]
@@ -108,7 +108,7 @@ def test_a_rank_that_is_late_for_no_known_reason_has_no_cause(tmp_path, told):
     assert found.set.late_ranks()
     assert found.late_ranks() == ()
     said = told()
-    assert "Rank 0 waits 6.00 ms for it in 3 calls; the path before these calls" in said
+    assert "Rank 0 waits 6.00 ms for rank 1 in 3 calls; the path before these calls" in said
     assert "outside operators)" not in said
 
 

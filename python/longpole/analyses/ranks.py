@@ -490,7 +490,7 @@ class Ranks(Data):
         rank = of_rank[0].rank
         is_late = pl.col("cause").is_in(["late arrival", "mixed"]) & (pl.col("last") == rank)
         late = self.set.calls.filter(is_late)["call"]
-        if late.is_empty():
+        if late.is_empty() or all(it.time_class == "kernels" for it in of_rank):
             return None
         before = self._before(late, rank)
         path_ns = sum(before.values())
@@ -504,7 +504,7 @@ class Ranks(Data):
         waits = waits.group_by("rank").agg(pl.col("wait_ns").sum()).sort("wait_ns", "rank")
         other, wait_ns = waits.row(-1)
         n_late = count(late.len(), "call")
-        waited = f"Rank {other} waits {duration(wait_ns)} for it in {n_late}"
+        waited = f"Rank {other} waits {duration(wait_ns)} for rank {rank} in {n_late}"
         is_told = path_ns > 0 and kernels_ns >= _MOSTLY_KERNELS * path_ns
         kernels = self._kernels_before(late, (rank, other)) if is_told else None
         if kernels is None:
