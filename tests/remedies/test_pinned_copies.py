@@ -29,7 +29,7 @@ def test_a_pageable_copy_gains_what_pinned_memory_reaches():
     found = remedy_of("pinned_copies", steps(1_550, copying("Pageable")))
     assert (
         found.advice
-        == "Copy to the GPU with pinned memory and `non_blocking=True`, best beside other work"
+        == "Copy to the GPU with pinned memory and `non_blocking=True`, best while other work runs"
     )
     assert found.evidence == "1 copy of 10.0 MB a step reaches 10.0 GB/s"
     # 10 MB at 22 GB/s are 0.45 ms; at the most nothing of the copy is left.

@@ -65,7 +65,7 @@ class Kind(NamedTuple):
 KINDS: Final = {
     "no_timed_events": Kind(
         "warning",
-        "{why}",
+        "no timed work: {why}",
         "there is nothing to analyse",
         "record at least one step of the process that uses the GPU, with {device}",
     ),

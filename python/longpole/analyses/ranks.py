@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import polars as pl
@@ -19,7 +19,7 @@ from longpole.analyses.rank_tables import (
     path_bars,
     what_to_do,
 )
-from longpole.data import Data, Row, names_of
+from longpole.data import HIDDEN, Data, Row, names_of
 from longpole.remedies.small_messages import is_small
 from longpole.report.blocks import (
     Chart,
@@ -224,6 +224,10 @@ class Ranks(Data):
     """Whether to show every rank."""
     steps_without_profiler: tuple[RankStep, ...] = ()
     """The step of each rank, if the time of a step without the profiler was given."""
+    _known_late: list[list[tuple[RankRemedy | None, str]]] = field(
+        default_factory=list, repr=False, compare=False, metadata=HIDDEN
+    )
+    """The late ranks, once they are found."""
 
     @property
     def is_inconclusive(self) -> bool:
@@ -467,6 +471,12 @@ class Ranks(Data):
         return tuple(remedy for remedy, _ in self._late() if remedy is not None)
 
     def _late(self) -> list[tuple[RankRemedy | None, str]]:
+        """Return each late rank with its sentence, cached."""
+        if not self._known_late:
+            self._known_late.append(self._find_late())
+        return self._known_late[0]
+
+    def _find_late(self) -> list[tuple[RankRemedy | None, str]]:
         """Return each late rank with its sentence; no remedy if the cause is unknown.
 
         Gains with start skew are those of a run whose recordings begin together. A host that ran

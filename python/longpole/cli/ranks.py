@@ -235,7 +235,7 @@ def _first(found: Ranks, told: Sequence[str]) -> Iterator[Part]:
     from longpole.plot.rank_lanes import rank_lanes
 
     headline, *more = told
-    late = found.set.late_ranks()
+    late = found.late_ranks()
     yield Sentence(headline)
     yield _tiles(found)
     length_ns = int(found.path["duration_ns"].sum())
@@ -264,7 +264,7 @@ def _change(remedy: RankRemedy) -> str:
 def _tiles(found: Ranks) -> Tiles:
     """Return the known figures of the run."""
     joined, path = found.set, found.path
-    late = next(iter(joined.late_ranks()), None)
+    late = next(iter(found.late_ranks()), None)
     waiting = None if found.is_inconclusive else found.wait_share
     what = "Run" if found.step is None else f"Step {found.step}"
     of_all = f" of {joined.world_size}" if (joined.world_size or 0) > len(joined) else ""

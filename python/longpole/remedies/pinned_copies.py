@@ -123,7 +123,7 @@ def _found(
         careful=careful,
         hopeful=hopeful,
         advice=(
-            "Copy to the GPU with pinned memory and `non_blocking=True`, best beside other work"
+            "Copy to the GPU with pinned memory and `non_blocking=True`, best while other work runs"
             if is_from_host
             else "Copy from the GPU into a pinned buffer with `non_blocking=True`"
         ),

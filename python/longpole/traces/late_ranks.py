@@ -57,7 +57,7 @@ class RankRemedy:
     rank: int
     cause: str
     """`data loading`, `host functions`, `host time outside operators`, `slow core`, `slow kernel`,
-    `GPU clock`, `more work`, `copies`."""
+    `GPU clock`, `more work`, `longer kernels`, `copies`."""
     time_class: str
     """The class of time in which the rank exceeds the median rank."""
     name: str | None
