@@ -6,6 +6,7 @@ allocates its result and launches a kernel.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -128,12 +129,20 @@ def _function(facts: Facts, run: list[_Call]) -> str | None:
     for event, kind, name in facts.around(first.event):
         place = facts.place(event)
         if kind == "python" and place.end_ns >= last.end_ns:
-            n_calls = sum(
-                row.lane == place.lane and place.start_ns <= row.start_ns < place.end_ns
-                for row in (*(it.row for it in facts.once(_calls)), *facts.once(_reads))
-            )
+            starts = facts.once(_starts)[place.lane]
+            n_calls = bisect_left(starts, place.end_ns) - bisect_left(starts, place.start_ns)
             return name if n_calls == len(run) else None
     return None
+
+
+def _starts(facts: Facts) -> dict[int, list[int]]:
+    """Return when calls of compiled functions and reads start on each thread, sorted."""
+    starts: dict[int, list[int]] = defaultdict(list)
+    for row in (*(it.row for it in facts.once(_calls)), *facts.once(_reads)):
+        starts[row.lane].append(row.start_ns)
+    for of_lane in starts.values():
+        of_lane.sort()
+    return starts
 
 
 def _idle_workers(facts: Facts) -> list[TimeRange]:
