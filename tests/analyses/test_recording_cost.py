@@ -229,13 +229,19 @@ def test_steps_measured_longer_than_recorded_are_said_beyond_10_percent(factor, 
         assert "the speed of the program may have changed during the run" in cost["reason"]
 
 
-@pytest.mark.parametrize(("factor", "is_said"), [(1.05, False), (2, True)])
-def test_measured_steps_are_compared_with_recorded_ones_if_the_cost_is_unknown(factor, is_said):
+def _launching_steps():
+    """Build steps without operators, so that the cost of recording is unknown."""
     builder = TraceBuilder()
     for number in range(4):
         at_us = 100 * number
         builder.step(number, (at_us, at_us + 90))
         builder.launch("gemm", call=(at_us, at_us + 10), work=(at_us + 10, at_us + 90))
+    return builder
+
+
+@pytest.mark.parametrize(("factor", "is_said"), [(1.05, False), (2, True)])
+def test_measured_steps_are_compared_with_recorded_ones_if_the_cost_is_unknown(factor, is_said):
+    builder = _launching_steps()
     document = json.loads(builder.to_bytes())
     recorded_ns = builder.read().verdict().window.length_ns
     document["longpole"] = {"step_time_ns": {"before": [factor * recorded_ns], "after": []}}
@@ -301,11 +307,7 @@ def test_planted_costs_are_found_and_the_step_lies_in_its_interval(tmp_path):
     ("after_ns", "is_said"), [([33_000, 37_000], True), ([23_000, 26_000], False)]
 )
 def test_a_speed_that_changed_while_recording_is_said_wherever_it_matters(after_ns, is_said):
-    builder = TraceBuilder()
-    for number in range(4):
-        at_us = 100 * number
-        builder.step(number, (at_us, at_us + 90))
-        builder.launch("gemm", call=(at_us, at_us + 10), work=(at_us + 10, at_us + 90))
+    builder = _launching_steps()
     document = json.loads(builder.to_bytes())
     document["longpole"] = {"step_time_ns": {"before": [22_000, 24_000], "after": after_ns}}
     trace = read_trace(json.dumps(document).encode())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import polars as pl
 
+from longpole.analyses.late_paths import late_on_path
 from longpole.analyses.rank_tables import (
     ARRIVALS,
     CLOCK_SHIFT,
@@ -19,7 +21,7 @@ from longpole.analyses.rank_tables import (
     path_bars,
     what_to_do,
 )
-from longpole.data import HIDDEN, Data, Row, names_of
+from longpole.data import Data, Row, names_of
 from longpole.remedies.small_messages import is_small
 from longpole.report.blocks import (
     Chart,
@@ -83,15 +85,6 @@ _DIVIDED: Final = (
     "The work of no single rank explains these waits: in a pipeline they are part of the design, "
     "and otherwise the late rank may change from call to call."
 )
-_KERNELS: Final = ("kernel", "kernel_delay")
-_COPIES: Final = ("copy", "kernel_delay")
-_HOST: Final = (
-    *("operator", "runtime", "host_gap", "data_loading", "launch"),
-    *("sync_return", "queue_full", "handover"),
-)
-_MOSTLY_KERNELS: Final = 0.5
-_LEAST_ON_PATH: Final = 0.25
-"""Minimum share of the path before late calls for a cause with this kind of time."""
 _RECORD_STACKS: Final = (
     "To see what a host does outside operators, record Python stacks (with_stack=True)."
 )
@@ -212,7 +205,7 @@ class RanksData(Row):
     """The step of each rank, if the time of a step without the profiler was given."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ranks(Data):
     """The answer about several ranks."""
 
@@ -224,10 +217,6 @@ class Ranks(Data):
     """Whether to show every rank."""
     steps_without_profiler: tuple[RankStep, ...] = ()
     """The step of each rank, if the time of a step without the profiler was given."""
-    _known_late: list[list[tuple[RankRemedy | None, str]]] = field(
-        default_factory=list, repr=False, compare=False, metadata=HIDDEN
-    )
-    """The late ranks, once they are found."""
 
     @property
     def is_inconclusive(self) -> bool:
@@ -457,7 +446,7 @@ class Ranks(Data):
             is_or_are = "is" if len(found.damaged_ranks) == 1 else "are"
             who = f"The trace of {listed(found.damaged_ranks)} {is_or_are} damaged"
             return [*said, f"{who}, {_DAMAGED}", *self._waiting()]
-        known = self._late()
+        known = self._late
         late = [sentence for _, sentence in known]
         nobody = _NEITHER_LATE if len(found) == _FEWEST_CLOCKS else _NOBODY_LATE
         is_outside = any(it and it.cause == HOST_TIME_OUTSIDE for it, _ in known)
@@ -468,121 +457,12 @@ class Ranks(Data):
 
     def late_ranks(self) -> tuple[RankRemedy, ...]:
         """Return the late ranks, each with a cause that the recorded path does not contradict."""
-        return tuple(remedy for remedy, _ in self._late() if remedy is not None)
+        return tuple(remedy for remedy, _ in self._late if remedy is not None)
 
+    @cached_property
     def _late(self) -> list[tuple[RankRemedy | None, str]]:
-        """Return each late rank with its sentence, cached."""
-        if not self._known_late:
-            self._known_late.append(self._find_late())
-        return self._known_late[0]
-
-    def _find_late(self) -> list[tuple[RankRemedy | None, str]]:
-        """Return each late rank with its sentence; no remedy if the cause is unknown.
-
-        Gains with start skew are those of a run whose recordings begin together. A host that ran
-        ahead during the skew is slow in that run, though it delays no recorded call. The cause is
-        therefore checked against the recorded path.
-        """
-        remedies = self.set.late_ranks()
-        if not self.set.has_start_skew:
-            return [(remedy, remedy.sentence) for remedy in remedies]
-        late: list[tuple[RankRemedy | None, str]] = []
-        for rank in dict.fromkeys(remedy.rank for remedy in remedies):
-            of_rank = [remedy for remedy in remedies if remedy.rank == rank]
-            recorded = self._recorded_cause(of_rank)
-            late += [recorded] if recorded else [(it, it.sentence) for it in of_rank]
-        return late
-
-    def _recorded_cause(
-        self, of_rank: Sequence[RankRemedy]
-    ) -> tuple[RankRemedy | None, str] | None:
-        """Return why a rank is late on the recorded path, if that is not what `of_rank` say."""
-        rank = of_rank[0].rank
-        is_late = pl.col("cause").is_in(["late arrival", "mixed"]) & (pl.col("last") == rank)
-        late = self.set.calls.filter(is_late)["call"]
-        if late.is_empty() or all(it.time_class == "kernels" for it in of_rank):
-            return None
-        before = self._before(late, rank)
-        path_ns = sum(before.values())
-        kernels_ns = _sum_of(_KERNELS, before)
-        on_path = {"kernels": kernels_ns, "copies": _sum_of(_COPIES, before)}
-        host_ns = _sum_of(_HOST, before)
-        least_ns = _LEAST_ON_PATH * path_ns
-        if path_ns and all(on_path.get(it.time_class, host_ns) >= least_ns for it in of_rank):
-            return None
-        waits = self.set.members.filter(pl.col("call").is_in(late.implode()))
-        waits = waits.group_by("rank").agg(pl.col("wait_ns").sum()).sort("wait_ns", "rank")
-        other, wait_ns = waits.row(-1)
-        n_late = count(late.len(), "call")
-        waited = f"Rank {other} waits {duration(wait_ns)} for rank {rank} in {n_late}"
-        is_told = path_ns > 0 and kernels_ns >= _MOSTLY_KERNELS * path_ns
-        kernels = self._kernels_before(late, (rank, other)) if is_told else None
-        if kernels is None:
-            return None, f"{waited}; the path before these calls does not show why."
-        (n_calls, n_own, own_ns), (_, n_other, other_ns) = kernels
-        run_ns = self.set.duration_ns
-        cause = "more work" if n_own > n_other else "longer kernels"
-        times = (own_ns, other_ns, run_ns, run_ns - wait_ns)
-        remedy = RankRemedy(rank, cause, "kernels", None, *times, f"rank {other}")
-        whom = "the other rank" if len(self.set) == _FEWEST_CLOCKS else "the others"
-        told = (
-            f"Rank {rank} makes {whom} wait ({cause}). Kernels are {share(kernels_ns / path_ns)} "
-            f"of its path before its late calls. From one call to the next, it runs "
-            f"{_each(n_own, own_ns, n_calls)}; rank {other} runs "
-            f"{_each(n_other, other_ns, n_calls)}. {waited}, and a fix gains about that at most."
-        )
-        host = [
-            f" Its main thread takes longer too ({duration(it.own_ns)}; {it.compared_with} "
-            f"{duration(it.median_ns)}), but is {share(host_ns / path_ns)} of that path. Without "
-            "start skew, it could be the cause."
-            for it in of_rank
-            if it.time_class == "host"
-        ]
-        return remedy, told + "".join(host)
-
-    def _before(self, late: pl.Series, rank: int) -> dict[str, int]:
-        """Sum the kinds of time on the recorded path of a rank before the given calls."""
-        is_whole = self.step is None and not self.path.is_empty()
-        path = self.path if is_whole else self.set.path()
-        before = path.with_columns(next_call=pl.col("call").backward_fill()).filter(
-            pl.col("call").is_null()
-            & (pl.col("rank") == rank)
-            & (pl.col("kind") != "before_first_event")
-            & pl.col("next_call").is_in(late.implode())
-        )
-        sums = before.group_by(pl.col("kind").cast(pl.String)).agg(pl.col("duration_ns").sum())
-        return dict(sums.iter_rows())
-
-    def _kernels_before(
-        self, late: pl.Series, ranks_compared: tuple[int, int]
-    ) -> list[tuple[int, int, int]] | None:
-        """Count and sum the kernels of two ranks from the start of the call before each late one.
-
-        None if the first rank does not run kernels for longer than the second.
-        """
-        members = self.set.members
-        common = [set(members.filter(rank=rank)["call"]) for rank in ranks_compared]
-        is_common = pl.col("call").is_in(common[0] & common[1])
-        found: list[tuple[int, int, int]] = []
-        for rank in ranks_compared:
-            trace = self.set.trace(rank)
-            events = trace.events.select("event", "start_ns", "duration_ns")
-            calls = members.filter(is_common, pl.col("rank") == rank).join(events, on="event")
-            calls = calls.sort("start_ns").with_columns(before_ns=pl.col("start_ns").shift())
-            calls = calls.filter(pl.col("call").is_in(late.implode())).drop_nulls("before_ns")
-            work = trace.launches.filter(pl.col("work_class").cast(pl.String) == "compute")
-            kernels = work.select("event").join(events, on="event").sort("start_ns")
-            bounds = [
-                kernels["start_ns"].search_sorted(calls[name]) for name in ("before_ns", "start_ns")
-            ]
-            parts = [
-                kernels["duration_ns"].slice(first, end - first)
-                for first, end in zip(*bounds, strict=True)
-            ]
-            n_kernels = sum(part.len() for part in parts)
-            found.append((calls.height, n_kernels, sum(int(part.sum()) for part in parts)))
-        (n_calls, _, own_ns), (_, _, other_ns) = found
-        return found if n_calls and own_ns > other_ns else None
+        """Each late rank with its sentence; no remedy if the cause is unknown."""
+        return late_on_path(self.set, self.path, self.step)
 
     def _waiting(self) -> Iterator[str]:
         part = self.wait_share
@@ -761,15 +641,6 @@ class Ranks(Data):
         what = "the run" if self.step is None else f"step {self.step}"
         title = f"Critical path of {what}, {duration(length_ns)} over {over}:"
         return [Sentence(title), Chart(path_bars(self.path))]
-
-
-def _sum_of(kinds: Sequence[str], durations_ns: dict[str, int]) -> int:
-    return sum(durations_ns.get(kind, 0) for kind in kinds)
-
-
-def _each(n_kernels: int, total_ns: int, n_calls: int) -> str:
-    """Describe the mean kernels from one call to the next."""
-    return f"{count(round(n_kernels / n_calls), 'kernel')} in {duration(total_ns // n_calls)}"
 
 
 def _longest_awaited(members: pl.DataFrame) -> dict[str, Any]:
