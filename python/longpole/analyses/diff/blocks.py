@@ -373,7 +373,7 @@ def _recorded_steps(diff: Findings) -> Iterator[str]:
     ):
         return
     yield (
-        "The tables of work are about the recorded steps, which take other times than the timed "
+        "The tables of work are about the recorded steps, whose lengths differ from the timed "
         f"ones: {_from_to(*lengths_ns).replace(' to ', ' and ')} on average without the profiler."
     )
 
