@@ -7,6 +7,7 @@ is sent when a module is about to be imported, so that no test depends on time.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,21 @@ class Sender:
             for _ in range(1000): pass
         return None
 sys.meta_path.insert(0, Sender())
+"""
+SENDS_AT_THE_END = """
+import os, signal, sys
+left = int(os.environ["SEND_AT"])
+def watch(frame, event, value):
+    return at_line if frame.f_code.co_name == "stop_at_interrupts" else None
+def at_line(frame, event, value):
+    global left
+    left -= event == "line"
+    if left == 0 and event == "line":
+        sys.settrace(None)
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000): pass
+    return at_line
+sys.settrace(watch)
 """
 MOMENTS = [
     *("longpole.analyses", "longpole.analyses.catalogue"),
@@ -45,9 +61,9 @@ def trace(tmp_path):
 def started(tmp_path, trace):
     """Run a command whose interpreter is interrupted at the import of a module."""
     (tmp_path / "hook").mkdir()
-    (tmp_path / "hook/sitecustomize.py").write_text(SENDS)
 
-    def run(moment, *command):
+    def run(moment, *command, hook=SENDS):
+        (tmp_path / "hook/sitecustomize.py").write_text(hook)
         environment = {**os.environ, "PYTHONPATH": str(tmp_path / "hook"), "SEND_AT": moment}
         words = [*command, "table", str(trace), "kernels"]
         return subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
@@ -64,3 +80,11 @@ def test_ctrl_c_while_a_module_is_imported_ends_the_command_quietly(started, mom
 def test_ctrl_c_while_the_package_is_imported_as_a_module(started):
     done = started("longpole.analyses.catalogue", sys.executable, "-m", "longpole")
     assert (done.returncode, done.stderr) == (130, "")
+
+
+@pytest.mark.parametrize("line", range(1, 5))
+def test_ctrl_c_while_the_command_ends_does_so_without_a_traceback(started, line):
+    words = str(Path(sys.executable).with_name("longpole"))
+    done = started(str(line), words, hook=SENDS_AT_THE_END)
+    ended = 130 if line < 4 else -signal.SIGINT  # the last line finds the default handler
+    assert (done.returncode, done.stderr) == (ended, "")

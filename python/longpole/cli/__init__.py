@@ -20,14 +20,15 @@ def main() -> None:
 
     delay_interrupts()  # before slow imports
     try:
-        from longpole.cli.program import main
+        try:
+            from longpole.cli.program import main
 
-        main()
+            main()
+        finally:  # until it returns, a delayed interrupt is raised here
+            if stop_at_interrupts():
+                raise KeyboardInterrupt
     except KeyboardInterrupt:
         _end_interrupted()
-    finally:
-        if stop_at_interrupts():
-            _end_interrupted()
 
 
 def _end_interrupted() -> NoReturn:
