@@ -1,7 +1,7 @@
 //! The main thread of each process, and the task queue of `torch_npu`, by which a thread launches
 //! for others.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::ids::{EventId, LaneId, StringId};
 use crate::tables::{EventKind, Tables, by_content};
@@ -11,21 +11,23 @@ use crate::vocabulary::step_number;
 ///
 /// The main thread is the one that runs the steps; otherwise the one whose id is the process id, if
 /// it has events; otherwise the one with the most operators and calls. Among equals, the one with
-/// the first event is used.
+/// the first event is used. A process without steps, operators and calls has no main thread if
+/// another process has some: its threads only wait, such as the monitor of a progress bar.
 pub fn main_threads(tables: &Tables) -> Vec<bool> {
     let claims = claims(tables);
+    let process = |claim: &Claim| tables.lanes.place(claim.thread).process;
     let mut best: HashMap<_, &Claim> = HashMap::new();
     for claim in &claims {
-        let process = tables.lanes.place(claim.thread).process;
-        let leader = best.entry(process).or_insert(claim);
+        let leader = best.entry(process(claim)).or_insert(claim);
         if claim.strength() > leader.strength() {
             *leader = claim;
         }
     }
+    let active: HashSet<_> = claims.iter().filter(|claim| claim.is_active()).map(process).collect();
     let mut is_main = vec![false; tables.lanes.len()];
     for claim in &claims {
-        let process = tables.lanes.place(claim.thread).process;
-        is_main[claim.thread.row()] = best[&process].thread == claim.thread;
+        let is_in_use = active.is_empty() || active.contains(&process(claim));
+        is_main[claim.thread.row()] = is_in_use && best[&process(claim)].thread == claim.thread;
     }
     is_main
 }
@@ -41,6 +43,10 @@ struct Claim {
 }
 
 impl Claim {
+    fn is_active(&self) -> bool {
+        self.runs_steps || self.n_busy > 0
+    }
+
     fn strength(&self) -> (bool, bool, usize) {
         (self.runs_steps, self.works && self.is_first_of_process, self.n_busy)
     }
@@ -137,6 +143,27 @@ pub fn queued_tasks(tables: &Tables) -> Vec<QueuedTask> {
 mod tests {
     use super::*;
     use crate::read::{Options, read_bytes};
+
+    #[test]
+    fn a_process_that_only_waits_has_no_main_thread_beside_one_that_works() {
+        let event = |category: &str, process: i64| {
+            format!(
+                r#"{{"ph":"X","cat":"{category}","name":"n","pid":{process},"tid":{process},
+                "ts":0,"dur":9}}"#
+            )
+        };
+        let other_thread = r#"{"ph":"X","cat":"cpu_op","name":"n","pid":5,"tid":6,"ts":0,"dur":9}"#;
+        let main = |rows: &[String]| {
+            let text = format!("[{}]", rows.join(","));
+            main_threads(&read_bytes(text.as_bytes(), &Options::default()).unwrap())
+        };
+        let waits = event("python_function", 0);
+        assert_eq!(main(&[waits.clone(), event("cpu_op", 5)]), [false, true]);
+        assert_eq!(main(&[waits.clone(), event("cuda_runtime", 5)]), [false, true]);
+        assert_eq!(main(&[waits.clone(), event("python_function", 5)]), [true, true]);
+        let of_both = [waits, event("python_function", 5), other_thread.to_owned()];
+        assert_eq!(main(&of_both), [false, true, false]);
+    }
 
     #[test]
     fn a_task_was_put_in_by_the_nearest_earlier_one_with_its_number() {
