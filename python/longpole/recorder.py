@@ -314,13 +314,13 @@ class Recorder:
         is_first = self._profiler is not None and not self._profiler.rank()[0]
         if not (self._show and is_first and self.path):
             return
-        from longpole.wording import duration  # imported only for printing
+        from longpole.wording import duration_range  # imported only for printing
 
-        times_ns = sorted(time_ns for side in self.step_time_ns.values() for time_ns in side)
+        times_ns = [time_ns for side in self.step_time_ns.values() for time_ns in side]
         lines = [f"longpole: recorded {self.read().steps.height} steps in {self._file}"]
         if times_ns:
-            least, most = duration(times_ns[0]), duration(times_ns[-1])
-            lines.append(f"A step takes {least} to {most} without the profiler.")
+            took = duration_range(min(times_ns), max(times_ns))
+            lines.append(f"A step takes {took} without the profiler.")
         lines.append(str(self.read().without_profiler().verdict()))
         lines.append(f"`longpole {self._file}` shows where the time went.")
         sys.stderr.write("\n  ".join(lines) + "\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypedDict
 
 from longpole.data import Row
 from longpole.report.blocks import Column, Notes, Sentence, Table
@@ -22,11 +22,10 @@ __all__ = [
     "CostStatus",
     "OverheadParts",
     "RecordingCost",
+    "Timings",
     "cost_blocks",
-    "drift_of",
     "drift_sentence",
     "is_told",
-    "measured_step_ns",
     "misfit",
     "range_of",
     "recorded_sentence",
@@ -35,7 +34,9 @@ __all__ = [
     "step_sentence",
     "timing_blocks",
     "timing_notes",
+    "timings_of",
     "unknown_cost",
+    "unused_timings",
 ]
 
 CostStatus = Literal["estimated", "measured", "given", "unknown"]
@@ -122,7 +123,7 @@ class RecordingCost(Row):
     """`estimated` from the trace alone, `measured` when the trace was recorded, `given` by the
     user, or `unknown`."""
     reason: str | None
-    """Reason why the overhead is unknown, or why a measured time was not used."""
+    """Reason why the overhead is unknown."""
     recorded_step_ns: int | None
     """The median step as recorded."""
     step_ns: int | None
@@ -131,6 +132,10 @@ class RecordingCost(Row):
     most_step_ns: int | None
     factor: float | None
     """Factor applied to the costs of all classes to match a measured or given time."""
+    timed_ns: tuple[int, ...]
+    """Mean steps that were timed without the profiler when the trace was recorded."""
+    misfit: str | None
+    """Reason why these do not fit the recorded steps and are not used; null if they do."""
     drift_ns: tuple[int, int] | None
     """Median steps timed without the profiler before and after recording, if they show that the
     speed of the program changed."""
@@ -148,6 +153,8 @@ def unknown_cost(reason: str) -> RecordingCost:
         least_step_ns=None,
         most_step_ns=None,
         factor=None,
+        timed_ns=(),
+        misfit=None,
         drift_ns=None,
         classes=[],
     )
@@ -183,6 +190,8 @@ def recording_cost_of(
         least_step_ns=least_ns,
         most_step_ns=most_ns,
         factor=factor,
+        timed_ns=(),
+        misfit=None,
         drift_ns=None,
         classes=classes,
     )
@@ -200,48 +209,54 @@ def _class(row: Mapping[str, Any], factor: float) -> ClassCost:
     )
 
 
-def measured_step_ns(header: Sequence[tuple[str, str]]) -> list[int]:
-    """Return the step times measured without a profiler, from the header of a trace.
+class Timings(NamedTuple):
+    """Mean steps that were timed without the profiler before and after recording."""
+
+    before_ns: tuple[int, ...]
+    after_ns: tuple[int, ...]
+
+    @property
+    def all_ns(self) -> tuple[int, ...]:
+        """All of them."""
+        return self.before_ns + self.after_ns
+
+    @property
+    def drift_ns(self) -> tuple[int, int] | None:
+        """The medians before and after recording, if they show another speed.
+
+        They do if each step of one side is longer than all of the other, and the medians differ by
+        more than 10 %.
+
+        Examples
+        --------
+        >>> Timings((22, 24), (33, 37)).drift_ns
+        (23, 35)
+        >>> Timings((22, 34), (33, 37)).drift_ns
+        """
+        before, after = self
+        if not before or not after or (max(before) >= min(after) and max(after) >= min(before)):
+            return None
+        medians = round(median(before)), round(median(after))
+        return medians if max(medians) > _DRIFTS * min(medians) else None
+
+
+def timings_of(header: Sequence[tuple[str, str]]) -> Timings:
+    """Return the steps timed without the profiler, from the header of a trace.
 
     Examples
     --------
-    >>> measured_step_ns([("longpole", '{"step_time_ns": {"before": [5], "after": [7]}}')])
-    [5, 7]
+    >>> timings_of([("longpole", '{"step_time_ns": {"before": [5], "after": [7]}}')])
+    Timings(before_ns=(5,), after_ns=(7,))
     """
-    before, after = _timed_ns(header)
-    return [*before, *after]
-
-
-def drift_of(header: Sequence[tuple[str, str]]) -> tuple[int, int] | None:
-    """Return the median steps timed before and after recording, if they show another speed.
-
-    They do if each step of one side is longer than all of the other, and the medians differ by more
-    than 10 %.
-
-    Examples
-    --------
-    >>> drift_of([("longpole", '{"step_time_ns": {"before": [22, 24], "after": [33, 37]}}')])
-    (23, 35)
-    >>> drift_of([("longpole", '{"step_time_ns": {"before": [22, 34], "after": [33, 37]}}')])
-    """
-    before, after = _timed_ns(header)
-    if not before or not after or (max(before) >= min(after) and max(after) >= min(before)):
-        return None
-    medians = round(median(before)), round(median(after))
-    return medians if max(medians) > _DRIFTS * min(medians) else None
-
-
-def _timed_ns(header: Sequence[tuple[str, str]]) -> tuple[list[int], list[int]]:
-    """Return the step times measured before and after recording."""
     for name, text in header:
         if name == "longpole":
             try:
                 times = json.loads(text)["step_time_ns"]
                 before, after = ([int(it) for it in times[side]] for side in ("before", "after"))
             except (ValueError, TypeError, KeyError):
-                return [], []
-            return [it for it in before if it > 0], [it for it in after if it > 0]
-    return [], []
+                break
+            return Timings(*(tuple(it for it in side if it > 0) for side in (before, after)))
+    return Timings((), ())
 
 
 def misfit(parts: OverheadParts, step_time_ns: int, timed_ns: Sequence[int] = ()) -> str | None:
@@ -283,11 +298,27 @@ def is_told(cost: RecordingCost) -> bool:
 
 def range_of(cost: RecordingCost) -> list[str]:
     """Return the range of the step without the profiler, unless it is given, and as recorded."""
-    recorded = f"{duration(cost['recorded_step_ns'] or 0)} recorded"
+    known = [f"{duration(cost['recorded_step_ns'] or 0)} recorded", *unused_timings(cost)]
     if cost["status"] == "given":
-        return [recorded]
+        return known
     found = duration_range(cost["least_step_ns"] or 0, cost["most_step_ns"] or 0)
-    return [f"estimated {found}" if cost["status"] == "estimated" else found, recorded]
+    return [f"estimated {found}" if cost["status"] == "estimated" else found, *known]
+
+
+def unused_timings(cost: RecordingCost) -> list[str]:
+    """Return the range of the timed steps, if they fit but something else tells the step time.
+
+    Examples
+    --------
+    >>> cost = unknown_cost("")
+    >>> cost["timed_ns"] = (6_520_000, 6_980_000)
+    >>> unused_timings(cost)
+    ['timed without the profiler: 6.52 to 6.98 ms']
+    """
+    times_ns = cost["timed_ns"]
+    if not times_ns or cost["status"] == "measured" or cost["misfit"] is not None:
+        return []
+    return [f"timed without the profiler: {duration_range(min(times_ns), max(times_ns))}"]
 
 
 def step_sentence(cost: RecordingCost) -> str | None:
@@ -334,8 +365,10 @@ def recorded_sentence(cost: RecordingCost) -> str | None:
 
 
 def step_blocks(cost: RecordingCost | None) -> list[Block]:
-    """Show the step time without the profiler, if that differs from the recording."""
+    """Show the step time without the profiler, if that differs from the recording or was timed."""
     told = None if cost is None else step_sentence(cost)
+    if cost is not None and cost["step_ns"] and unused_timings(cost):
+        told = _step(cost)
     return [*([Notes([told])] if told else []), *timing_blocks(cost)]
 
 
@@ -347,8 +380,11 @@ def timing_blocks(cost: RecordingCost | None) -> list[Block]:
 
 def timing_notes(cost: RecordingCost) -> list[str]:
     """Return whether the measured step times show another speed, and why they were not used."""
-    unused = f"{cost['reason']}." if cost["status"] == "estimated" and cost["reason"] else None
-    return [*filter(None, [drift_sentence(cost), unused])]
+    return [*filter(None, [drift_sentence(cost)]), *_misfit(cost)]
+
+
+def _misfit(cost: RecordingCost) -> list[str]:
+    return [f"{cost['misfit']}."] if cost["misfit"] else []
 
 
 def drift_sentence(cost: RecordingCost) -> str | None:
@@ -372,7 +408,9 @@ def drift_sentence(cost: RecordingCost) -> str | None:
 def cost_blocks(cost: RecordingCost) -> list[Block]:
     """Show the recording overhead: a table of classes, and the step time."""
     if cost["status"] == "unknown":
-        return [Sentence(f"What recording cost is unknown: {cost['reason']}.")]
+        why = f"What recording cost is unknown: {cost['reason']}."
+        known = [f"{it.capitalize()}." for it in unused_timings(cost)]
+        return [Sentence(" ".join([why, *known, *_misfit(cost)]))]
     columns = (
         Column("recording cost of", "name"),
         Column("one event", "duration"),
@@ -392,8 +430,7 @@ def cost_blocks(cost: RecordingCost) -> list[Block]:
         )
         for row in cost["classes"]
     ]
-    entries = [_step(cost), *([f"{cost['reason']}."] if cost["reason"] else [])]
-    return [Table(columns, rows), Notes(entries)]
+    return [Table(columns, rows), Notes([_step(cost), *_misfit(cost)])]
 
 
 def _step(cost: RecordingCost) -> str:

@@ -6,18 +6,12 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from longpole.errors import WindowError
-from longpole.recording_cost import (
-    drift_of,
-    measured_step_ns,
-    misfit,
-    recording_cost_of,
-    unknown_cost,
-)
-from longpole.wording import duration
+from longpole.recording_cost import misfit, recording_cost_of, timings_of, unknown_cost
+from longpole.wording import duration_range
 
 if TYPE_CHECKING:
     from longpole._core import Trace as CoreTrace
-    from longpole.recording_cost import OverheadParts, RecordingCost
+    from longpole.recording_cost import OverheadParts, RecordingCost, Timings
 
 __all__ = ["removed"]
 
@@ -38,34 +32,40 @@ def removed(
     ValueError
         No recording overhead explains the given step time.
     """
+    timings = timings_of(core.header)
     try:
         if step_time_ns is not None:
-            found, cost = _given(core, step_time_ns, step_name, data_load)
+            found, cost = _given(core, step_time_ns, timings, step_name, data_load)
+        elif timings.all_ns:
+            found, cost = _measured(core, timings, step_name, data_load)
         else:
-            found, cost = _measured_or_estimated(core, step_name, data_load)
+            found, cost = _estimated(core, step_name, data_load)
     except WindowError as error:
         why, _, _ = str(error).partition("\nhint: ")
         found, cost = core, unknown_cost(why)
-    cost["drift_ns"] = drift_of(core.header)
+    cost |= {"timed_ns": timings.all_ns, "drift_ns": timings.drift_ns}
     return found, cost
 
 
 def _given(
-    core: CoreTrace, step_time_ns: int, step_name: str | None, data_load: str | None
+    core: CoreTrace,
+    step_time_ns: int,
+    timings: Timings,
+    step_name: str | None,
+    data_load: str | None,
 ) -> tuple[CoreTrace, RecordingCost]:
     parts, found = core.without_profiler(step_time_ns, data_load=data_load, step_name=step_name)
-    why = misfit(parts, step_time_ns, measured_step_ns(core.header))
+    why = misfit(parts, step_time_ns, timings.all_ns)
     if why is not None or found is None:
         raise ValueError(why)
     return found, recording_cost_of(parts, "given", (step_time_ns, step_time_ns))
 
 
-def _measured_or_estimated(
-    core: CoreTrace, step_name: str | None, data_load: str | None
+def _measured(
+    core: CoreTrace, timings: Timings, step_name: str | None, data_load: str | None
 ) -> tuple[CoreTrace, RecordingCost]:
-    times_ns = measured_step_ns(core.header)
-    if not times_ns:
-        return _estimated(core, step_name, data_load)
+    """Use the median of the timed steps, unless it does not fit or needs impossible costs."""
+    times_ns = timings.all_ns
     asked_ns = round(median(times_ns))
     parts, found = core.without_profiler(asked_ns, data_load=data_load, step_name=step_name)
     lengths_ns = parts["lengths_ns"]
@@ -76,21 +76,26 @@ def _measured_or_estimated(
         parts, found = core.without_profiler(asked_ns, data_load=data_load, step_name=step_name)
     fits = found is not None and misfit(parts, asked_ns) is None
     if found is not None and fits and not (is_as_recorded and _is_impossible(parts)):
-        return found, _measured(parts, times_ns)
+        return found, _measured_cost(parts, asked_ns, times_ns)
     estimated, cost = _estimated(core, step_name, data_load)
     if found is not None and fits and not _are_alike(cost["step_ns"] or asked_ns, asked_ns):
-        return found, _measured(parts, times_ns)
+        return found, _measured_cost(parts, asked_ns, times_ns)
     if not fits and not is_as_recorded:
-        why = ": the speed of the program may have changed during the run"
-        cost["reason"] = (
-            f"Steps that were timed without a profiler took {_span(times_ns)}, which does not fit "
-            f"the recorded steps{'' if drift_of(core.header) else why}"
+        why = "" if timings.drift_ns else ": the speed of the program may have changed meanwhile"
+        took = duration_range(min(times_ns), max(times_ns))
+        cost["misfit"] = (
+            f"Steps that were timed without the profiler took {took}, which does not fit the "
+            f"recorded steps{why}"
         )
     return estimated, cost
 
 
-def _measured(parts: OverheadParts, times_ns: list[int]) -> RecordingCost:
-    return recording_cost_of(parts, "measured", (min(times_ns), max(times_ns)))
+def _measured_cost(parts: OverheadParts, step_ns: int, times_ns: tuple[int, ...]) -> RecordingCost:
+    """Return the cost that makes the step as long as measured, with the range of the timings.
+
+    A step that is shorter as recorded than in all timings extends that range.
+    """
+    return recording_cost_of(parts, "measured", (min(*times_ns, step_ns), max(*times_ns, step_ns)))
 
 
 def _estimated(
@@ -115,7 +120,3 @@ def _is_impossible(parts: OverheadParts) -> bool:
         cost_ns > _IMPOSSIBLE * row["most_ns"] or _IMPOSSIBLE * cost_ns < row["least_ns"]
         for cost_ns, row in costs
     )
-
-
-def _span(times_ns: list[int]) -> str:
-    return f"{duration(min(times_ns))} to {duration(max(times_ns))}"

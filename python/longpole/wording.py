@@ -74,14 +74,18 @@ def duration(nanoseconds: int) -> str:
 
 
 def duration_range(least_ns: int, most_ns: int) -> str:
-    """Format two times, with a common unit only once.
+    """Format two times, with a common unit only once; times that look equal are one.
 
     Examples
     --------
     >>> duration_range(24_900_000, 31_200_000), duration_range(900, 1_200)
     ('24.9 to 31.2 ms', '900 ns to 1.20 µs')
+    >>> duration_range(24_900_000, 24_910_000)
+    '24.9 ms'
     """
     (least, unit), most = duration(least_ns).split(), duration(most_ns)
+    if f"{least} {unit}" == most:
+        return most
     return f"{least} to {most}" if most.endswith(f" {unit}") else f"{least} {unit} to {most}"
 
 

@@ -9,8 +9,10 @@ import pytest
 
 from longpole import diff, read_trace
 from longpole.analyses.check import check
-from longpole.recording_cost import measured_step_ns, step_sentence, timing_blocks, unknown_cost
+from longpole.cli.program import run
+from longpole.recording_cost import step_sentence, timing_blocks, timings_of, unknown_cost
 from longpole.testing import TraceBuilder
+from longpole.wording import duration, duration_range
 from oracles.planted_costs import found
 from oracles.simulator import simulate
 from oracles.simulator.losses import PlantedCosts, with_overhead
@@ -129,7 +131,7 @@ def test_a_step_time_like_those_of_the_file_is_not_called_another_programs(tmp_p
     path = tmp_path / "trace.json"
     simulate(_program(kernel_ns=60_000), seed=3).write(path)
     trace = _with_measured_steps(path, 0.5)
-    [given_ns, *_] = measured_step_ns(trace.core.header)
+    [given_ns, *_] = timings_of(trace.core.header).all_ns
     told = "like the steps that were timed when it was recorded"
     with pytest.raises(ValueError, match=told):
         trace.without_profiler(given_ns)
@@ -219,14 +221,21 @@ def _with_measured_steps(path, factor):
     return read_trace(path)
 
 
-@pytest.mark.parametrize(("factor", "is_said"), [(0.98, False), (1.08, False), (1.5, True)])
-def test_steps_measured_longer_than_recorded_are_said_beyond_10_percent(factor, is_said, tmp_path):
+@pytest.mark.parametrize(("factor", "is_misfit"), [(0.98, False), (1.08, False), (1.5, True)])
+def test_timed_steps_are_said_whether_they_fit_or_not(factor, is_misfit, tmp_path, capsys):
     path = tmp_path / "trace.json"
     simulate(_program(kernel_ns=60_000), seed=3).write(path)
     cost = _with_measured_steps(path, factor).recording_cost()
-    assert (cost["reason"] is not None) == is_said
-    if is_said:
-        assert "the speed of the program may have changed during the run" in cost["reason"]
+    timed = duration_range(*cost["timed_ns"])
+    assert (cost["status"], cost["misfit"] is not None) == ("estimated", is_misfit)
+    if is_misfit:
+        assert "the speed of the program may have changed meanwhile" in cost["misfit"]
+    for command in ("summary", "path", "whatif", "check"):
+        run([command, str(path)])
+        shown = " ".join(capsys.readouterr().out.split())
+        told = f"that were timed without the profiler took {timed}, which does not fit"
+        assert (told in shown) == is_misfit
+        assert (f"imed without the profiler: {timed}" in shown) != is_misfit
 
 
 def _launching_steps():
@@ -245,9 +254,14 @@ def test_measured_steps_are_compared_with_recorded_ones_if_the_cost_is_unknown(f
     document = json.loads(builder.to_bytes())
     recorded_ns = builder.read().verdict().window.length_ns
     document["longpole"] = {"step_time_ns": {"before": [factor * recorded_ns], "after": []}}
-    cost = read_trace(json.dumps(document).encode()).recording_cost()
+    trace = read_trace(json.dumps(document).encode())
+    cost = trace.recording_cost()
     assert cost["status"] == "unknown"
-    assert ("may have changed" in cost["reason"]) == is_said
+    assert "too few operators" in cost["reason"]
+    told = "may have changed meanwhile" in str(timing_blocks(cost))
+    assert (told, cost["misfit"] is not None) == (is_said, is_said)
+    sentence = trace.without_profiler().verdict().sentence
+    assert (f"(timed without the profiler: {duration(cost['timed_ns'][0])})" in sentence) != is_said
 
 
 def _recorded_with_waits(kernel_ns, path):
@@ -264,7 +278,9 @@ def test_a_measured_step_that_needs_impossible_costs_is_not_used(factor, tmp_pat
     _recorded_with_waits(30_000, path)
     estimated = read_trace(path).recording_cost()
     assert estimated["status"] == "estimated"
-    assert _with_measured_steps(path, factor).recording_cost() == estimated
+    cost = _with_measured_steps(path, factor).recording_cost()
+    assert cost == estimated | {"timed_ns": cost["timed_ns"]}
+    assert len(cost["timed_ns"]) == 2
 
 
 @pytest.mark.parametrize("factor", [0.98, 1.05])

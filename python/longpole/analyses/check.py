@@ -16,7 +16,7 @@ from longpole.analyses.findings import (
 from longpole.damage import has_offset, source_losses
 from longpole.profiles import other_timeline
 from longpole.recording import options_for
-from longpole.recording_cost import drift_of
+from longpole.recording_cost import timings_of
 from longpole.wording import count, duration, duration_range, escape, share
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def _of_events(trace: Trace) -> Iterator[Finding]:
     yield from _clocks(trace, warnings)
     yield from _marks(trace, warnings)
     yield from _ranks(trace)
-    drift_ns = drift_of(trace.core.header)
+    drift_ns = timings_of(trace.core.header).drift_ns
     if drift_ns is not None:
         before, after = map(duration, drift_ns)
         yield finding("speed_changed", before=before, after=after)
@@ -291,8 +291,7 @@ def _length_ns(step: Mapping[str, Any]) -> int:
 
 def _lengths(steps: Sequence[Mapping[str, Any]]) -> str:
     """Describe the lengths of steps, which are sorted by length."""
-    least_ns, most_ns = _length_ns(steps[0]), _length_ns(steps[-1])
-    return duration(least_ns) if least_ns == most_ns else duration_range(least_ns, most_ns)
+    return duration_range(_length_ns(steps[0]), _length_ns(steps[-1]))
 
 
 def _ranks(trace: Trace) -> Iterator[Finding]:

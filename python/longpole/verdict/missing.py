@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.recording import options_of
-from longpole.recording_cost import is_told, range_of
+from longpole.recording_cost import is_told, range_of, unused_timings
 from longpole.verdict.advice import advice, mostly_stopped, why
 from longpole.verdict.gains import MOST_WORDS, n_words
 from longpole.windows import noun_of
@@ -84,7 +84,14 @@ def _known_of(parts: VerdictParts) -> list[str]:
     if cost is not None and is_told(cost):
         return [*(range_of(cost) if _is_of(parts, cost) else []), longest]
     spread = duration_range(min_ns, max_ns) if max_ns > _ALIKE * min_ns and not longest else ""
-    return [spread, longest]
+    return [spread, longest, *_timed(parts, cost)]
+
+
+def _timed(parts: VerdictParts, cost: RecordingCost | None) -> list[str]:
+    """Return the timed steps, unless the answer is about one step of several."""
+    is_of_all = parts["unit"] == "step" and parts["n_windows"] > 1
+    is_usual = cost is not None and (is_of_all or _is_of(parts, cost))
+    return unused_timings(cost) if cost is not None and is_usual else []
 
 
 def step_range_ns(parts: VerdictParts) -> tuple[int, int] | None:

@@ -10,7 +10,6 @@ from longpole.analyses.diff.stacks import keys_of
 from longpole.damage import blaming
 from longpole.errors import WindowError
 from longpole.frames import frame_of
-from longpole.recording_cost import measured_step_ns
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -137,13 +136,13 @@ class Side:
             return float(least_ns), float(most_ns)
         return self.mean_ns * least_ns / step_ns, self.mean_ns * most_ns / step_ns
 
-    @cached_property
+    @property
     def timed_ns(self) -> tuple[int, ...]:
         """Return the mean steps that were timed without the profiler, unless one is given."""
         cost = self.trace.removed_cost
         if cost is None or cost["status"] == "given" or not self.has_steps:
             return ()
-        return tuple(measured_step_ns(self.recorded.core.header))
+        return cost["timed_ns"]
 
     @property
     def range_source(self) -> Literal["estimated", "measured"] | None:

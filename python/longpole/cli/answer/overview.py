@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.critical_path.explain import kinds_chart
 from longpole.plot.step_lanes import device_parts, step_columns
+from longpole.recording_cost import unused_timings
 from longpole.report.blocks import Bar, Notes, Sentence, color_of
 from longpole.report.overview import Interval, Intervals, Stack, Tile, Tiles
 from longpole.report.sections import Section
@@ -160,6 +161,7 @@ def _step_tile(found: Summary) -> Iterator[Tile]:
         least_ns, most_ns = cost["least_step_ns"], cost["most_step_ns"]
         if least_ns is not None and most_ns is not None and least_ns < most_ns:
             notes.append(f"{cost['status']}: {duration(least_ns)} to {duration(most_ns)}")
+        notes += unused_timings(cost)
     noun = "Whole trace" if is_whole else f"{window.noun.capitalize()} time"
     yield Tile(noun, duration(window.duration_ns), notes)
 

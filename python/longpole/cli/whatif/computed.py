@@ -85,8 +85,7 @@ def _effect(alike: Sequence[Change]) -> str:
         least, most = (f"{factor:.2g}" for factor in (factors[0], factors[-1]))
         return f"time x {least}" if least == most else f"time x {least} to {most}"
     times_ns = [it.time_ns for it in alike if isinstance(it, Replace | Insert)]
-    least_ns, most_ns = min(times_ns), max(times_ns)
-    times = duration(least_ns) if least_ns == most_ns else duration_range(least_ns, most_ns)
+    times = duration_range(min(times_ns), max(times_ns))
     return f"takes {times}" if isinstance(first, Replace) else f"{times} added"
 
 
