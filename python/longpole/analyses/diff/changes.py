@@ -31,6 +31,13 @@ Told = tuple["Relation", Names, Names]
 _DEVICE_KINDS: Final = ("kernel", "copy", "communication")
 _BY_NAME: Final = ("runtime", "host_gap")
 
+# With less in common, two traces are from different programs. Runs of one program on two devices
+# share their operators; two models of one library share only the common operators.
+_LEAST_SIMILAR: Final = 0.4
+
+# Device times that differ by less count as unchanged.
+_UNCHANGED: Final = 0.03
+
 STEP_NAME: Final = (r"^(ProfilerStep#)\d+$", "${1}N")
 """Names of step annotations, with any number."""
 _CLOSE: Final = ("same", "reshaped", "renamed")
@@ -85,6 +92,36 @@ class Work:
     def n_differences(self) -> int:
         """Return the number of groups that differ in any way."""
         return sum(group.differs for group in self.groups)
+
+    @property
+    def is_related(self) -> bool:
+        """Whether enough is in common to compare the parts of both programs."""
+        return self.similarity >= _LEAST_SIMILAR
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both sides do the same work equally often, regardless of its time.
+
+        Runtime API calls only need to be the same: at the ends of steps, their number varies.
+        """
+        return all(
+            group.relation in {"same", "moved"}
+            and (
+                group.has_same_counts
+                or (group.kind == "runtime" and group.counts[0].any() and group.counts[1].any())
+            )
+            for group in self.groups
+        )
+
+    @property
+    def rests_on_host(self) -> bool:
+        """Whether both sides do the same work equally often, with unchanged device times."""
+        is_same = all(group.has_same_counts for group in self.groups)
+        devices = [group for group in self.groups if group.kind in _DEVICE_KINDS]
+        base_ns, new_ns = (
+            sum(float(group.times_ns[side].mean()) for group in devices) for side in (0, 1)
+        )
+        return is_same and abs(new_ns - base_ns) <= _UNCHANGED * max(base_ns, 1.0)
 
 
 def work_of(base: Side, new: Side) -> Work:
