@@ -92,7 +92,7 @@ def test_one_recording_of_each_side_has_no_confidence(recorded, capsys):
     program.run(["diff", str(base), str(new)])
     out = " ".join(capsys.readouterr().out.split())
     assert "confidence" not in out
-    assert "steps of these two recordings" in out
+    assert "steps of these two runs" in out
 
 
 @pytest.mark.skipif(not PROGRAMS.is_dir(), reason="the recordings of ../shared are not here")

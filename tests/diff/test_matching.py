@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import longpole
+from longpole.analyses.diff.matching import shared_out
 from longpole.analyses.diff.sentences import _cause
 from longpole.testing import TraceBuilder
 
@@ -115,3 +116,8 @@ def test_a_copy_of_the_same_direction_replaces_one_with_other_memory():
     [change] = [row for row in found.changes if row.kind == "copy"]
     assert change.relation == "replaced"
     assert found.is_one_program is False  # nothing else corresponds
+
+
+def test_names_that_tell_nothing_share_nothing_out():
+    assert shared_out([["aten::add"]] * 4, ["kernel_a", "kernel_b"]) is None
+    assert shared_out([["aten::add"]] * 4, ["triton_fused_x", "triton_fused_y"]) is None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from longpole.analyses.diff.matching import match_sequences
 from longpole.analyses.diff.sequences import activities
-from oracles.simulator import Machine, Run
+from oracles.simulator import Machine, Run, Scale
 from oracles.simulator.program import Backward, Busy, Frame, Launch
 from oracles.simulator.programs import training
 
@@ -37,6 +37,12 @@ class Rewritten:
 def run_of(program: Program, seed: int, *, spread: float = 0.02, **options: bool) -> Run:
     """Run a program on a machine with so much noise."""
     return Run(program, Machine(seed=seed, spread=spread), **options)
+
+
+def slowed(program: Program, name: str, seed: int, by: float) -> Run:
+    """Run a program of which the kernels of a name take `by` times as long."""
+    changes = [Scale("kernel", f"^{re.escape(name)}$", by=by)]
+    return Run(program, Machine(seed=seed, spread=0.02), changes)
 
 
 def launch_names(program: Program) -> list[str]:

@@ -11,8 +11,8 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of, warnings_of
 from longpole.cli.answer.overview import tiles
 from longpole.cli.answer.problems import require, usage_errors
-from longpole.cli.ask.numbers import parse_share
-from longpole.cli.ask.options import Options, answers, shared_options, top_option
+from longpole.cli.ask.numbers import COUNT, parse_share
+from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.traces import named_traces
 from longpole.cli.ask.windows import (
     DURATION,
@@ -45,6 +45,8 @@ DIFF_ARGS: Final = (*ARGUMENTS, "Total Allocated", "Device Id")
 """The arguments of events that are compared."""
 _GATE: Final = 0.03
 Named = tuple[str, "Trace"]
+_ON_PAGE: Final = 10
+"""Number of changes that a page lists by default."""
 _MOST_WORK: Final = 200
 _LEAST: Final = 0.01
 _WORK: Final = {
@@ -100,7 +102,12 @@ same_program_option: Final = click.option(
 )
 @as_recorded_option
 @same_program_option
-@top_option(10, "changes")
+@click.option(
+    "--top",
+    type=COUNT,
+    metavar="N",
+    help="Number of changes to list, with all tables and notes.  [default: one screen]",
+)
 @shared_options
 def diff(
     *,
@@ -114,7 +121,7 @@ def diff(
     step_times_ns: tuple[int, int] | None,
     as_recorded: bool,
     is_same_program: bool,
-    top: int,
+    top: int | None,
     options: Options,
     **window: Any,
 ) -> int:
@@ -184,7 +191,7 @@ def _diff_answer(
     new: Sequence[Named],
     *,
     gate: float | None,
-    top: int,
+    top: int | None,
     window: Mapping[str, Any],
     as_recorded: bool = False,
     step_times_ns: tuple[int | None, int | None] = (None, None),
@@ -216,7 +223,7 @@ def _step_answer(
     against: int | None,
     *,
     gate: float | None,
-    top: int,
+    top: int | None,
     window: Mapping[str, Any],
     as_recorded: bool = False,
 ) -> Answer:
@@ -236,10 +243,10 @@ def _step_answer(
 
 
 def _page(
-    found: Diff, base: list[Trace], new: list[Trace], top: int, window: Mapping[str, Any]
+    found: Diff, base: list[Trace], new: list[Trace], top: int | None, window: Mapping[str, Any]
 ) -> Callable[[], Sequence[Section]]:
     step_name = window.get("step_name")
-    return lambda: diff_sections(found, base, new, top=top, step_name=step_name)
+    return lambda: diff_sections(found, base, new, top=top or _ON_PAGE, step_name=step_name)
 
 
 def _answer(
@@ -249,7 +256,7 @@ def _answer(
     page: Callable[[], Sequence[Section]],
     *,
     gate: float | None,
-    top: int,
+    top: int | None,
 ) -> Answer:
     document = Document(
         schema=_SCHEMA,

@@ -59,8 +59,8 @@ class Diff(Findings):
             key=lambda row: (-abs(float(row["diff_duration_ns"] or 0)), row["kind"], row["name"]),
         )
 
-    def blocks(self, top: int = 10) -> list[Block]:
-        """Show the answer, with the `top` changes."""
+    def blocks(self, top: int | None = None) -> list[Block]:
+        """Show the answer on one screen or, with the number of changes to list, in full."""
         return diff_blocks(self, top)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.analyses.diff.sentences import mean_of, percent, predicted
+from longpole.critical_path.explain import MEANINGS
 from longpole.report.blocks import (
     Column,
     Notes,
@@ -14,15 +15,19 @@ from longpole.report.blocks import (
     tabulated,
     without_empty_columns,
 )
-from longpole.wording import count, duration, duration_range, share
+from longpole.wording import count, duration, duration_range, listing, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.analyses.diff.values import Change, Findings
+    from longpole.analyses.diff.values import Change, DiffSide, Findings, PathChange
     from longpole.report.blocks import Block, Cell
 
 __all__ = ["diff_blocks"]
+
+# Rows of the changes and of the kinds of time, if the answer is to fit on one screen.
+_FEW_CHANGES: Final = 5
+_FEW_KINDS: Final = 4
 
 _LEAST_GAIN: Final = 0.005
 _LEAST_PATH: Final = 0.002
@@ -35,12 +40,14 @@ _LEAST_SHOWN: Final = 0.001
 _LEAST_SHIFT: Final = 0.05
 _OF_SHIFT: Final = 0.2
 
-# If timed steps differ from the recorded ones by a larger share, that is said.
+# If the recorded steps lie outside the range of the timed ones by a larger share, that is said.
 _OTHER_LENGTH: Final = 0.02
 
 # The path of one step counts as different if it spends at least this share of the step on other
 # kinds.
 _OTHER_PATH: Final = 0.1
+
+_EFFECT: Final = "what the change alone does to the step, recomputed with the dependency graph"
 
 _BECAME: Final = {"reshaped": "reshaped", "added": "added", "removed": "removed"}
 # From this share of the change on, other shapes are its cause.
@@ -72,21 +79,33 @@ _COUNTS: Final = {
 }
 
 
-def diff_blocks(diff: Findings, top: int) -> list[Block]:
-    """Show a comparison, with the `top` changes."""
+def diff_blocks(diff: Findings, top: int | None = None) -> list[Block]:
+    """Show a comparison on one screen or, with the number of changes to list, in full."""
     if diff.is_lost:
         return [Sentence(diff.sentence), Notes(list(diff.reasons))]
-    shown = _worth_showing(diff)[:top] if diff.is_related else []
-    tables = [_setups(diff), _lengths(diff)]
-    if diff.is_related:
-        tables.append(_changes(diff, shown))
-    if diff.is_one_program:
-        tables += [_predictions(diff), _path(diff), _gains(diff), _counts(diff)]
+    worth = _worth_showing(diff) if diff.is_related else []
+    shown = worth[: _FEW_CHANGES if top is None else top]
+    work = _changes(diff, shown) if diff.is_related else None
+    path = _path(diff, _FEW_KINDS if top is None else None) if diff.is_one_program else None
+    is_clear = top is None and all(row.is_alone for row in diff.predictions)
+    applied = _predictions(diff) if diff.is_one_program and not is_clear else None
+    tables = [_setups(diff), _lengths(diff), work, applied, path]
+    if top is not None and diff.is_one_program:
+        tables += _details(diff).values()
     return [
         Sentence(diff.sentence),
-        *(table for table in tables if table.rows),
-        Notes([*diff.reasons, *_notes(diff, shown)]),
+        *(table for table in tables if table is not None and table.rows),
+        Notes([*_notes(diff, shown, is_brief=top is None)]),
     ]
+
+
+def _details(diff: Findings) -> dict[str, Table]:
+    """Return the tables that have no room on one screen, by what they show."""
+    tables = {
+        "the gains of both sides": _gains(diff),
+        "the numbers of launches and operators": _counts(diff),
+    }
+    return {what: table for what, table in tables.items() if table.rows}
 
 
 def _worth_showing(diff: Findings) -> list[Change]:
@@ -211,7 +230,7 @@ def _predictions(diff: Findings) -> Table:
     return without_empty_columns(tabulated(diff.predictions, columns))
 
 
-def _path(diff: Findings) -> Table:
+def _path(diff: Findings, most: int | None) -> Table:
     """Show the time of each kind, and the change of its part of the critical path."""
     columns = (
         Column("time in a step"),
@@ -221,7 +240,7 @@ def _path(diff: Findings) -> Table:
         Column("path, new", "duration"),
         Column("path, change", "number", is_needed=True),
     )
-    least = _LEAST_PATH * max(diff.base.mean_ns, diff.new.mean_ns)
+    shown = _moved_kinds(diff)[:most]
     rows: list[list[Cell]] = [
         [
             row.kind,
@@ -231,34 +250,48 @@ def _path(diff: Findings) -> Table:
             row.new_ns,
             _signed(row.change_ns),
         ]
-        for row in diff.path
-        if abs(row.change_ns) >= least
+        for row in shown
     ]
-    rest_ns = sum(row.change_ns for row in diff.path if abs(row.change_ns) < least)
+    rest_ns = sum(row.change_ns for row in diff.path if row not in shown)
     if rows and rest_ns:
         rows.append(["all other kinds", *[None] * 4, _signed(rest_ns)])
     return Table(columns, rows)
 
 
-def _moved_paths(diff: Findings) -> Iterator[str]:
-    """Explain why the path has more or less of a kind of work that itself changed little."""
+def _moved_kinds(diff: Findings) -> list[PathChange]:
+    """Return the kinds of which the critical path has clearly more or less."""
+    least = _LEAST_PATH * max(diff.base.mean_ns, diff.new.mean_ns)
+    return [row for row in diff.path if abs(row.change_ns) >= least]
+
+
+def _moved_paths(diff: Findings) -> list[PathChange]:
+    """Return the kinds of work that changed little, but not their part of the path."""
     least = _LEAST_SHIFT * max(diff.base.mean_ns, diff.new.mean_ns)
-    for row in diff.path:
-        if row.base_work_ns is None or row.new_work_ns is None or abs(row.change_ns) < least:
-            continue
-        work_ns = row.new_work_ns - row.base_work_ns
-        if abs(work_ns) > _OF_SHIFT * abs(row.change_ns):
-            continue
-        where = (
-            "it ran at the same time as other work before, which hides it less now"
-            if row.change_ns > 0
-            else "it now runs at the same time as other work, which hides it"
-        )
-        yield (
-            f"On the critical path, {row.kind} goes from {_from_to(row.base_ns, row.new_ns)}. In "
-            f"all, it takes about as long ({_from_to(row.base_work_ns, row.new_work_ns)} a step): "
-            f"{where}."
-        )
+    return [
+        row
+        for row in diff.path
+        if row.base_work_ns is not None
+        and row.new_work_ns is not None
+        and abs(row.change_ns) >= least
+        and abs(row.new_work_ns - row.base_work_ns) <= _OF_SHIFT * abs(row.change_ns)
+    ]
+
+
+def _overlaps(diff: Findings) -> Iterator[str]:
+    """Explain why the path has more or less of a kind of work that itself changed little."""
+    moved = _moved_paths(diff)
+    for is_more, where in (
+        (True, "ran at the same time as other work before, which hides it less now"),
+        (False, "now runs at the same time as other work, which hides it"),
+    ):
+        kinds = [MEANINGS[row.kind] for row in moved if (row.change_ns > 0) == is_more]
+        if kinds:
+            more = "more" if is_more else "less"
+            takes = "each takes" if kinds[1:] else "it takes"
+            yield (
+                f"The critical path has {more} {listing(kinds)}, though {takes} about as long as "
+                f"before: {'this work' if kinds[1:] else 'it'} {where}."
+            )
 
 
 def _from_to(base_ns: float, new_ns: float) -> str:
@@ -295,12 +328,22 @@ def _counts(diff: Findings) -> Table:
     return Table(columns, rows)
 
 
-def _of(diff: Findings) -> str:
-    if diff.new.n_steps == diff.new.n_runs == 1:
-        return "Against each other step the change lies"
-    if diff.base.n_runs == diff.new.n_runs == 1:
-        return "By the steps of these two recordings, which are one run each, the change lies"
-    return "With 95 % confidence, the change lies"
+def _interval(diff: Findings) -> Iterator[str]:
+    """Return the interval of the change, with what it is based on."""
+    if diff.interval is None or not diff.n_differences:
+        return
+    low, high = map(percent, diff.interval)
+    if diff.machine_matters:
+        based = "At the speed of the base"
+    elif diff.is_one_recording:
+        based = "Against each other step"
+    elif diff.base.timed_ns:
+        based = "By these timings, each the mean of several steps"
+    elif diff.base.n_runs == diff.new.n_runs == 1:
+        based = "By the steps of these two runs"
+    else:
+        based = "With 95 % confidence"
+    yield f"{based}, the change lies between {low} and {high}; the gate is {share(diff.gate)}."
 
 
 def _signed(time_ns: float) -> str:
@@ -310,7 +353,7 @@ def _signed(time_ns: float) -> str:
 
 def _paths_of_one_step(diff: Findings) -> Iterator[str]:
     """Report if the path of one step, as in `longpole path`, contains other work."""
-    for name, side in (("base", diff.base), ("new", diff.new)):
+    for name, side in _named(diff):
         times = [
             (row.kind, getattr(row, f"{name}_ns"), getattr(row, f"{name}_alone_ns"))
             for row in diff.path
@@ -326,15 +369,30 @@ def _paths_of_one_step(diff: Findings) -> Iterator[str]:
             )
 
 
-def _outside_range(diff: Findings) -> Iterator[str]:
-    """Warn that recorded steps do not take as long as those that were timed."""
-    for name, side in (("base", diff.base), ("new", diff.new)):
-        if side.range_ns is not None and not side.is_in_range:
-            yield (
-                f"Steps of {name} that were timed without the profiler took "
-                f"{duration_range(*map(round, side.range_ns))}, but its recorded steps take "
-                f"{duration(round(side.mean_ns))} in the mean: they differ from the timed ones."
-            )
+def _recorded_steps(diff: Findings) -> Iterator[str]:
+    """Warn that the recorded steps, which the tables are about, differ from the timed ones."""
+    for name, side in _named(diff):
+        known = _known_length(side)
+        length_ns = sum(getattr(row, f"{name}_ns") for row in diff.path)
+        if known is None or not length_ns:
+            continue
+        (least_ns, most_ns), how = known
+        if (1 - _OTHER_LENGTH) * least_ns <= length_ns <= (1 + _OTHER_LENGTH) * most_ns:
+            continue
+        yield (
+            f"The tables of work are about the recorded steps, which take "
+            f"{duration(round(length_ns))} without the profiler in {name}; the {how} "
+            f"{duration_range(round(least_ns), round(most_ns))}."
+        )
+
+
+def _known_length(side: DiffSide) -> tuple[tuple[float, float], str] | None:
+    """Return the least and most time of a step as timed or given, and which of both it is."""
+    if side.given_ns is not None:
+        return (side.given_ns, side.given_ns), "given time is"
+    if side.range_source == "measured" and side.range_ns is not None:
+        return side.range_ns, "timed steps take"
+    return None
 
 
 def _other_shapes(diff: Findings) -> Iterator[str]:
@@ -353,72 +411,124 @@ def _other_shapes(diff: Findings) -> Iterator[str]:
 
 def _interpreter_lock(diff: Findings) -> Iterator[str]:
     """Warn that recording slows down a contended interpreter lock by more than the range shows."""
-    for name, side in (("base", diff.base), ("new", diff.new)):
-        named = {remedy.remedy for remedy in side.verdict.remedies if remedy.named}
-        if "interpreter_lock" in named:
-            yield (
-                f"Threads of {name} compete for the interpreter lock, which recording makes worse "
-                "by an unknown amount: without the profiler, its step may be much shorter."
-            )
+    names = [
+        name
+        for name, side in _named(diff)
+        if any(it.remedy == "interpreter_lock" and it.named for it in side.verdict.remedies)
+    ]
+    if names:
+        its = "their steps" if names[1:] else "its step"
+        yield (
+            f"Threads of {listing(names)} compete for the interpreter lock, which recording makes "
+            f"worse by an unknown amount: without the profiler, {its} may be much shorter."
+        )
 
 
-def _recorded_steps(diff: Findings) -> Iterator[str]:
-    """Return the length of the recorded steps if the timed steps take another time."""
-    sides = (diff.base, diff.new)
-    lengths_ns = [sum(getattr(row, f"{name}_ns") for row in diff.path) for name in ("base", "new")]
-    if not diff.path or not any(
-        (side.timed_ns or side.given_ns)
-        and abs(length_ns - side.mean_ns) > _OTHER_LENGTH * side.mean_ns
-        for side, length_ns in zip(sides, lengths_ns, strict=True)
-    ):
+def _side_notes(diff: Findings) -> Iterator[str]:
+    """Return what holds for one side; once if both are of one recording."""
+    if diff.base.notes == diff.new.notes:
+        yield from diff.base.notes
         return
-    yield (
-        "The tables of work are about the recorded steps, whose lengths differ from the timed "
-        f"ones: {_from_to(*lengths_ns).replace(' to ', ' and ')} on average without the profiler."
-    )
+    for name, side in (("base", diff.base), ("new side", diff.new)):
+        for told in side.notes:
+            yield f"Of the {name}: {told[0].lower()}{told[1:]}"
 
 
-def _not_shown(diff: Findings, n_shown: int) -> Iterator[str]:
-    """Count the changes that are certain but not shown in the table."""
-    n_more = len(_worth_showing(diff)) - n_shown
-    n_small = sum(change.stands_out for change in diff.changes) - n_more - n_shown
+def _limits(diff: Findings) -> str:
+    """Return in a few words what limits each side."""
+    unknown = {
+        "no_device": ("unknown", "no GPU activity is recorded"),
+        "inconclusive": ("unknown", "the trace does not show it"),
+    }
+    told: dict[tuple[str, str], list[str]] = {}
+    for name, side in _named(diff):
+        limit = side.verdict.limit or unknown.get(side.verdict.status, ("unknown", "see --json"))
+        told.setdefault(limit, []).append(name)
+    parts = [
+        f"{what} in {'both' if names[1:] else names[0]} ({how})"
+        for (what, how), names in told.items()
+    ]
+    return f"What limits the step: {', '.join(parts)}."
+
+
+def _left_out(diff: Findings, n_shown: int, n_notes: int) -> Iterator[str]:
+    """Count what does not fit on one screen, and name the options that show it."""
+    n_worth = len(_worth_showing(diff)) if diff.is_related else 0
+    n_kinds = len(_moved_kinds(diff)[_FEW_KINDS:])
+    rest = [
+        count(n_worth - n_shown, "change") if n_worth > n_shown else "",
+        f"{count(n_kinds, 'kind')} of time" if n_kinds else "",
+        *_details(diff),
+        count(n_notes, "note"),
+    ]
+    top = max(n_worth, _FEW_CHANGES)
+    more = "".join(f", and {told}" for told in _small(diff))
+    yield f"Left out: {listing([*filter(None, rest)])} (see --top {top}){more}."
+
+
+def _not_listed(diff: Findings, n_shown: int) -> Iterator[str]:
+    """Count the changes beyond those that were asked for."""
+    n_more = len(_worth_showing(diff)) - n_shown if diff.is_related else 0
     if n_more:
         yield f"{count(n_more, 'more change')} beyond the noise of the steps: see --top and --json."
-    if n_small:
-        small = f"less than {share(_LEAST_SHOWN)} of the step"
-        yield f"{count(n_small, 'change')} beyond the noise of {small}: see --json."
+    for told in _small(diff):
+        yield f"Left out: {told}."
 
 
-def _notes(diff: Findings, shown: list[Change]) -> Iterator[str]:
-    if not diff.is_one_program:
+def _small(diff: Findings) -> Iterator[str]:
+    """Count the changes that are certain but too small to show."""
+    n_small = sum(it.stands_out for it in diff.changes) - len(_worth_showing(diff))
+    if diff.is_related and n_small:
+        least = share(_LEAST_SHOWN)
+        yield f"{count(n_small, 'change')} of less than {least} of the step (see --json)"
+
+
+def _of_cost(diff: Findings) -> Iterator[str]:
+    """Return the range of the change that the cost of recording leaves."""
+    if diff.change_range is None or not diff.n_differences:
         return
-    if diff.interval is not None and diff.n_differences:
-        low, high = diff.interval
-        limits = f"{percent(low)} and {percent(high)}"
-        yield f"{_of(diff)} between {limits}, the gate is {share(diff.gate)}."
-    if diff.change_range is not None and diff.n_differences:
-        limits = " and ".join(map(percent, diff.change_range))
-        if diff.range_sources == {"measured"}:
-            yield f"The steps timed without the profiler leave the change between {limits}."
-        else:
-            yield f"What recording cost is estimated, and leaves the change between {limits}."
-    yield from _outside_range(diff)
-    yield from _other_shapes(diff)
-    yield from _recorded_steps(diff)
-    if diff.is_related:
-        yield from _not_shown(diff, len(shown))
+    limits = " and ".join(map(percent, diff.change_range))
+    if diff.range_sources == {"measured"}:
+        yield f"The steps timed without the profiler leave the change between {limits}."
+    else:
+        yield f"What recording cost is estimated, and leaves the change between {limits}."
+
+
+def _legend(shown: list[Change], *, is_brief: bool) -> Iterator[str]:
+    """Explain the columns of the changes."""
+    if shown and is_brief:
+        yield f"Effect: {_EFFECT}."
+        return
     if shown:
         limit = ", for the largest changes" if any(it.effect_ns is None for it in shown) else ""
         yield (
-            "Times and counts are a step's, those of calls without their waits; the effect is what "
-            f"the change alone does to the step, recomputed with the dependency graph{limit}."
+            "Times and counts are a step's, those of calls without their waits; the effect is "
+            f"{_EFFECT}{limit}."
         )
     if any(max(len(it.base_names), len(it.new_names)) > 1 for it in shown):
         yield "Of several names, the one that takes longest is shown; --json has all."
-    yield from _moved_paths(diff)
-    yield from _paths_of_one_step(diff)
-    yield from _interpreter_lock(diff)
+
+
+def _notes(diff: Findings, shown: list[Change], *, is_brief: bool) -> Iterator[str]:
+    """Return what the verdict rests on, then what the tables mean, then what holds for one side."""
+    if not diff.is_one_program:
+        yield from (*diff.reasons, *_side_notes(diff))
+        return
+    yield from (*_interval(diff), *diff.reasons, *_of_cost(diff))
+    yield from (*_legend(shown, is_brief=is_brief), *_other_shapes(diff), *_overlaps(diff))
+    details = [
+        *_paths_of_one_step(diff),
+        *(f"Verdict on {name}: {side.verdict.sentence}" for name, side in _named(diff)),
+    ]
     if diff.is_related and diff.similarity < 1:
         yield f"{share(diff.similarity)} of the launches or operators of both sides correspond."
-    for name, side in (("base", diff.base), ("new", diff.new)):
-        yield f"Verdict on {name}: {side.verdict.sentence}"
+    yield from (*_recorded_steps(diff), *_side_notes(diff), *_interpreter_lock(diff))
+    if is_brief:
+        yield _limits(diff)
+        yield from _left_out(diff, len(shown), len(details))
+    else:
+        yield from (*details, *_not_listed(diff, len(shown)))
+
+
+def _named(diff: Findings) -> list[tuple[Literal["base", "new"], DiffSide]]:
+    return [("base", diff.base), ("new", diff.new)]

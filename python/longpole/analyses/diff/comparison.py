@@ -258,7 +258,7 @@ def _answer(
     found = Diff(
         verdict=judgement.outcome,
         sentence="",
-        reasons=(*_machine_reason(setups), *judgement.reasons, *_timings(pair)),
+        reasons=(*_machine_reason(setups), *judgement.reasons),
         gate=gate,
         change=change,
         interval=judgement.interval,
@@ -292,22 +292,10 @@ def _machine_reason(setups: Iterable[Setup]) -> list[str]:
     return [f"The sides have different {what}: the verdict is about the step, not the program."]
 
 
-def _timings(pair: tuple[Side, Side]) -> list[str]:
-    """Return what is wrong with the steps of a side that were timed without the profiler."""
-    costs = [side.trace.removed_cost for side in pair]
-    base, new = ([] if cost is None else timing_notes(cost) for cost in costs)
-    if base == new:  # as of two steps of one recording
-        return base
-    return [
-        f"Of the {name}: {told[0].lower()}{told[1:]}"
-        for name, notes in (("base", base), ("new side", new))
-        for told in notes
-    ]
-
-
 def _facts(side: Side, runs: Runs) -> DiffSide:
     means = runs.means_ns
     logs = [math.log(max(length, 1)) for length in side.lengths_ns]
+    cost = side.trace.removed_cost
     return DiffSide(
         n_runs=len(runs.runs),
         ranks=tuple(each.trace.rank for each in runs.runs[0]),
@@ -328,6 +316,7 @@ def _facts(side: Side, runs: Runs) -> DiffSide:
         else None,
         verdict=side.verdict,
         damage=runs.damage,
+        notes=() if cost is None else tuple(timing_notes(cost)),
         peak_memory_bytes=peak_memory_bytes(side),
     )
 

@@ -50,8 +50,7 @@ _FEWEST_PAIRS: Final = 6
 _PAIRED_BELOW: Final = 0.7
 
 _BETWEEN_RUNS: Final = (
-    "One run of each side does not show how much runs differ: the interval covers only the steps "
-    "of these two runs. Give several runs of each side."
+    "One run of each side does not show how much runs differ: give several runs of each side."
 )
 # Two runs of one program on the same model of machine often differ by less: of 73 pairs that were
 # recorded on two days, 7 differed by 3 to 10 % beyond the noise of their timings, and 3 by more.
@@ -60,6 +59,12 @@ _SAME_WORK: Final = (
     "Both sides do the same work equally often. Between two runs, the machine alone may change its "
     "time by 10 %: only a larger change counts."
 )
+
+_WITHIN: Final = "The whole interval is within the gate."
+_NOT_BEYOND: Final = "There is a change, but the interval does not lie beyond the gate."
+_OPEN: Final = "The interval contains both no change and a change beyond the gate."
+_OF_INTERVAL: Final = frozenset({_WITHIN, _NOT_BEYOND, _OPEN})
+"""Reasons that hold for one interval only."""
 
 # Weight of the variance of all work of a kind, as a number of further steps.
 _PRIOR_DEGREES: Final = 4.0
@@ -113,32 +118,27 @@ def judge_steps(
         few = f"{n_steps} are too few to separate a change from noise: each side needs {FEWEST}."
         return Judgement("inconclusive", None, (few, _BETWEEN_RUNS))
     limits = _paired_limits(base, new) or _limits([*base.values()], [*new.values()])
-    return _of_two_runs(limits, gate, change, (), is_same_work=is_same_work)
+    return _of_two_runs(limits, gate, change, is_same_work=is_same_work)
 
 
 def judge_timings(
     base: Sequence[float], new: Sequence[float], gate: float, *, is_same_work: bool = False
 ) -> Judgement:
     """Compare two single runs by steps that were timed without the profiler."""
-    told = (
-        f"Compared by {len(base)} and {count(len(new), 'timing')} without the profiler, each the "
-        "mean of several steps."
-    )
     limits, change = _limits(base, new), median(new) / median(base) - 1
-    return _of_two_runs(limits, gate, change, (told,), is_same_work=is_same_work)
+    return _of_two_runs(limits, gate, change, is_same_work=is_same_work)
 
 
 def _of_two_runs(
     limits: tuple[float, float] | None,
     gate: float,
     change: float,
-    told: tuple[str, ...],
     *,
     is_same_work: bool,
 ) -> Judgement:
     """Compare two single runs; a small change of the same work may be that of the machine."""
     beyond = _BETWEEN_SESSIONS if is_same_work else 0.0
-    reasons = (*told, *((_SAME_WORK,) if is_same_work else ()), _BETWEEN_RUNS)
+    reasons = (*((_SAME_WORK,) if is_same_work else ()), _BETWEEN_RUNS)
     return _held(limits, gate, change, reasons, beyond=beyond)
 
 
@@ -171,7 +171,7 @@ def judge_machine(
         "recording: the machine, its load, or another thread of the program changed. That is taken "
         "out of the interval."
     )
-    reasons = (told, *found.reasons)
+    reasons = (told, *(it for it in found.reasons if it not in _OF_INTERVAL))
     if found.interval is None:
         return Judgement("inconclusive", None, reasons, change)
     low, high = interval
@@ -252,7 +252,8 @@ def _agrees(part: float, found: Judgement, gate: float) -> bool:
 def judge_step(others: Sequence[float], length_ns: float, gate: float) -> Judgement:
     """Compare one step with the other steps of its run."""
     if len(others) < FEWEST:
-        few = f"{count(len(others), 'other step')} are too few to tell what is usual."
+        are = "is" if len(others) == 1 else "are"
+        few = f"{count(len(others), 'other step')} {are} too few to tell what is usual."
         return Judgement("inconclusive", None, (few,))
     change = length_ns / median(others) - 1
     ends = (length_ns / max(others) - 1, length_ns / min(others) - 1)
@@ -300,15 +301,12 @@ def _held(
         return Judgement("inconclusive", None, ("There are too few for an interval.", *told))
     low, high = limits
     if -gate <= low and high <= gate:
-        return Judgement("neutral", limits, ("The whole interval is within the gate.", *told))
+        return Judgement("neutral", limits, (_WITHIN, *told))
     if low > beyond and change >= gate:
         return Judgement("regression", limits, told)
     if high < -beyond and change <= -gate:
         return Judgement("improvement", limits, told)
-    if low > 0 or high < 0:
-        why = "There is a change, but the interval does not lie beyond the gate."
-    else:
-        why = "The interval contains both no change and a change beyond the gate."
+    why = _NOT_BEYOND if low > 0 or high < 0 else _OPEN
     return Judgement("inconclusive", limits, (why, *told))
 
 

@@ -77,6 +77,8 @@ class DiffSide(Data):
     verdict: Verdict
     damage: tuple[Damage, ...]
     """Damage of the traces of this side."""
+    notes: tuple[str, ...]
+    """What is wrong with its steps that were timed without the profiler."""
     peak_memory_bytes: int | None
     """Peak of allocated memory on a device, if recorded."""
 

@@ -1,0 +1,206 @@
+"""Which runs, ranks and steps are the two sides of a comparison."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import longpole
+from longpole.cli import program
+from longpole.testing import TraceBuilder
+from oracles.rewriting import (
+    run_of,
+)
+
+
+def test_several_runs_are_judged_by_run(read, a_program):
+    runs = [read(run_of(a_program, seed), f"{seed}.json") for seed in range(8)]
+    found = longpole.diff(runs[:4], runs[4:])
+    assert (found.verdict, found.base.n_runs, found.new.n_runs) == ("neutral", 4, 4)
+    assert found.base.run_noise is not None
+    assert not any("One run a side" in reason for reason in found.reasons)
+    few = longpole.diff(runs[:2], runs[2:4])
+    assert few.verdict == "inconclusive"
+    assert "too few" in few.reasons[0]
+
+
+def test_ranks_of_a_run_are_one_run():
+    def rank(number, period):
+        builder = TraceBuilder().header(distributedInfo={"rank": number, "world_size": 2})
+        for step in range(6):
+            begin = period * step
+            builder.step(step, (begin, begin + period))
+            builder.launch("gemm", call=(begin, begin + 10), work=(begin + 10, begin + 200))
+        return builder.read()
+
+    found = longpole.diff([rank(0, 300), rank(1, 300)], [rank(0, 300), rank(1, 600)])
+    assert (found.base.n_runs, found.base.ranks, found.new.rank) == (1, (0, 1), 1)
+    with pytest.raises(ValueError, match="every rank"):
+        longpole.diff([rank(0, 300), rank(0, 300), rank(1, 300)], rank(0, 300))
+
+
+def test_sets_of_ranks_are_runs_and_the_same_as_their_traces(tmp_path):
+    def rank(number, kernel_us):
+        builder = TraceBuilder().header(distributedInfo={"rank": number, "world_size": 2})
+        for step in range(4):
+            begin = (kernel_us + 100) * step
+            builder.step(step, (begin, begin + kernel_us + 90))
+            builder.launch("gemm", call=(begin, begin + 10), work=(begin + 12, begin + kernel_us))
+            builder.call("cudaDeviceSynchronize", (begin + 20, begin + kernel_us + 5))
+        return builder
+
+    sides = {}
+    for side, slow_us in (("base", 500), ("new", 800)):
+        (tmp_path / side).mkdir()
+        for number, kernel_us in enumerate((400, slow_us)):
+            (tmp_path / side / f"rank{number}.json").write_bytes(rank(number, kernel_us).to_bytes())
+        sides[side] = longpole.read_traces(tmp_path / side)
+    found = longpole.diff(sides["base"], sides["new"])
+    assert (found.base.ranks, found.new.rank) == ((0, 1), 1)
+    apart = [[side.trace(number) for number in side.rank_numbers] for side in sides.values()]
+    assert found.to_dict() == longpole.diff(*apart).to_dict()
+    assert longpole.diff([sides["base"]] * 2, [sides["new"]] * 2).base.n_runs == 2
+
+
+def test_one_step_is_compared_with_the_others():
+    builder, begin = TraceBuilder(), 0
+    for step in range(8):
+        end = begin + (1_500 if step == 5 else 500)
+        builder.step(step, (begin, end + 10))
+        builder.launch("gemm", call=(begin, begin + 10), work=(begin + 10, end))
+        builder.call("cudaDeviceSynchronize", (begin + 20, end + 5))
+        begin = end + 20
+    trace = builder.read()
+    found = longpole.diff_steps(trace, 5)
+    assert found.changes[0].base_names == ("gemm",)
+    assert found.new.steps == (5,)
+    assert 5 not in found.base.steps
+    other = longpole.diff_steps(trace, 5, 3)
+    assert other.sentence.startswith("Inconclusive (fewer than 4 other steps): the mean step goes")
+    assert other.base.steps == (3,)
+    assert other.verdict == "inconclusive"
+    with pytest.raises(longpole.WindowError):
+        longpole.diff_steps(trace, 77)
+
+
+def test_one_step_a_side_names_no_change():
+    def one(end):
+        builder = TraceBuilder().step(1, (0, end)).kernel("unlinked", (4, 9), correlation=7)
+        return builder.launch("gemm", call=(0, 1), work=(10, end)).read()
+
+    found = longpole.diff(one(100), one(200))
+    assert "One step does not show how much steps differ, so no change is named." in found.sentence
+    assert {row.what: (row.base, row.new) for row in found.counts}["gpu_activities"] == (1, 1)
+
+
+def test_directories_are_runs(tmp_path, asked, a_program):
+    for side in ("main", "branch"):
+        (tmp_path / side).mkdir()
+        for seed in range(2):
+            run_of(a_program, seed).write(tmp_path / side / f"{seed}.json")
+    code, output = asked(tmp_path / "main", f"{tmp_path}/branch/*.json", "--json")
+    assert code == 0
+    data = json.loads(output)["data"]
+    assert (data["base"]["n_runs"], data["verdict"]) == (2, "neutral")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("a.json",), ("a.json", "b.json", "--step", "3"), ("a.json", "--step", "3", "--against", "x")],
+    ids=str,
+)
+def test_what_cannot_be_compared_is_an_error_of_usage(arguments, asked):
+    assert asked(*arguments)[0] == 2
+
+
+def test_one_recording_is_not_two_runs(tmp_path, capsys):
+    one = TraceBuilder().launch("gemm", call=(0, 1), work=(1, 9)).write(tmp_path / "one.json")
+    assert program.run(["diff", str(one), str(one), "--new", str(one)]) == 2
+    assert "a recording counts as one run" in capsys.readouterr().err
+
+
+def test_a_side_that_is_not_there_is_said(tmp_path, asked):
+    assert asked(tmp_path / "none*.json", tmp_path)[0] == 3
+
+
+def test_a_missing_side_or_a_gate_that_is_no_share_is_refused(base):
+    with pytest.raises(ValueError, match="needs a trace"):
+        longpole.diff(base, [])
+    with pytest.raises(ValueError, match="a gate"):
+        longpole.diff(base, base, gate=3.0)
+
+
+def of_a_step(length: int) -> TraceBuilder:
+    """Steps of which the kernel takes some time."""
+    builder = TraceBuilder()
+    for number in range(12):
+        start = 1_000 * number
+        builder.step(number, (start, start + 999)).operator("aten::mm", (start, start + 16))
+        builder.call("cudaLaunchKernel", (start + 10, start + 15), correlation=number + 1)
+        builder.call("cudaDeviceSynchronize", (start + 18, start + 998))
+        builder.kernel("gemm", (start + 16, start + 16 + length), correlation=number + 1)
+    return builder
+
+
+def test_where_a_trace_is_cut_the_damage_is_said_and_no_cause(tmp_path, capsys):
+    base, new = of_a_step(500).to_bytes(), of_a_step(900).to_bytes()
+    found = longpole.diff(longpole.read_trace(base), longpole.read_trace(new[: len(new) // 2]))
+    assert (found.verdict, found.changes, found.path) == ("inconclusive", (), ())
+    assert found.sentence.startswith("The new trace is damaged (")
+    assert "gemm" not in found.sentence
+    for name, text in {"base": base, "new": new[: len(new) // 2]}.items():
+        (tmp_path / f"{name}.json").write_bytes(text)
+    command = ["diff", *(str(tmp_path / f"{name}.json") for name in ("base", "new"))]
+    assert program.run(command) == 4
+    message = capsys.readouterr().out
+    assert "The new trace is damaged (" in message
+    assert "gemm" not in message
+    program.run([*command, "--json"])
+    data = json.loads(capsys.readouterr().out)["data"]
+    assert [it["is_grave"] for it in data["new"]["damage"]] == [True]
+
+
+def test_where_an_event_is_lost_the_damage_is_said_first():
+    base, new = of_a_step(500).to_bytes(), of_a_step(900).to_bytes()
+    lossy = new.replace(b'"name": "gemm"', b'"name": gem\x00', 1)
+    assert lossy != new
+    found = longpole.diff(longpole.read_trace(base), longpole.read_trace(lossy))
+    assert found.sentence.startswith("The new trace is damaged (")
+    assert found.new.damage
+    assert found.is_lost == found.new.damage[0].is_grave
+
+
+def test_a_step_of_a_damaged_trace_tells_the_damage_once():
+    text = of_a_step(500).to_bytes()
+    found = longpole.diff_steps(longpole.read_trace(text[: len(text) // 2]), 2)
+    assert found.verdict == "inconclusive"
+    assert found.sentence.count("is damaged") == 1
+
+
+def of_ranks(*lengths: int, cut: int | None = None) -> list[longpole.Trace]:
+    """Return a trace of each rank, one of them cut off."""
+    texts = [
+        of_a_step(length).header(distributedInfo={"rank": rank, "world_size": 3}).to_bytes()
+        for rank, length in enumerate(lengths)
+    ]
+    return [
+        longpole.read_trace(text[: len(text) // 2] if rank == cut else text)
+        for rank, text in enumerate(texts)
+    ]
+
+
+def test_a_damaged_rank_is_left_out_on_both_sides_and_named():
+    base, new = of_ranks(500, 600, 500), of_ranks(500, 900, 500, cut=1)
+    found = longpole.diff(base, new)
+    assert (found.left_out_ranks, found.base.ranks, found.new.ranks) == ((1,), (0, 2), (0, 2))
+    assert found.verdict == "neutral"
+    told = "A trace of rank 1 is damaged, so only 2 of 3 ranks are compared. "
+    assert found.sentence.startswith(told)
+
+
+def test_a_damaged_rank_is_not_left_out_if_no_other_is_whole():
+    base, new = of_ranks(500, 600), of_ranks(500, 900, cut=1)
+    found = longpole.diff(base[1:], new[1:])
+    assert (found.verdict, found.left_out_ranks) == ("inconclusive", ())
+    assert found.sentence.startswith("The new trace is damaged (")
