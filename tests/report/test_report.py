@@ -222,9 +222,9 @@ def test_a_comparison_is_a_page(tmp_path, written):
     simulate("training", seed=1, steps=6).write(base)
     simulate("training", seed=1, steps=6, layers=5).write(tmp_path / "new.json")
     page, _ = written(tmp_path / "new.json", "--diff", base)
-    assert Elements(page).seen == ["verdict", "changes"]
-    verdict = page.partition('<section id="verdict"')[2].partition("</section>")[0]
-    assert 'class="lanes"' in verdict
+    assert Elements(page).seen == ["verdict", "changes", "steps"]
+    lanes = page.partition('<section id="steps"')[2].partition("</section>")[0]
+    assert 'class="lanes"' in lanes
     assert "One run of each side does not show" in page
 
 

@@ -312,15 +312,16 @@ def diff_sections(
     top: int,
     step_name: str | None = None,
 ) -> list[Section]:
-    """Show the verdict next to a step of each side, what changed, and all work by name."""
+    """Show the verdict, what changed, a step of each side, and all work by name."""
     from longpole.plot.diff_lanes import diff_lanes
 
     _, *rest = found.blocks(top)
     headline, *more = _sentences(found)
     drawn = diff_lanes(found, base, new, step_name=step_name)
     return [
-        Section("verdict", "Verdict", [headline, *_figures(found), *more, *drawn]),
+        Section("verdict", "Verdict", [headline, *_figures(found), *more]),
         Section("changes", "What changed", rest),
+        *([Section("steps", "A step of each side", drawn)] if drawn else []),
         Section("table", "All work by name", _all_work(found), is_folded=True),
     ]
 
