@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.damage import blaming
 from longpole.errors import WindowError
@@ -16,7 +17,7 @@ from longpole.windows import step_number
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import polars as pl
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from longpole.verdict.values import Verdict
 
 __all__ = ["Trace"]
+
+# Timed steps that differ from their median by less do not change an answer.
+_LEAST_SPREAD: Final = 0.01
 
 
 class Trace(TraceTables):
@@ -56,6 +60,7 @@ class Trace(TraceTables):
         self._without: dict[tuple[int | None, str | None, str | None], Trace] = {}
         self._cost: RecordingCost | None = None
         self._is_without = False
+        self._at_ends: Callable[[], Iterable[Trace]] = tuple
 
     @property
     def path(self) -> Path | None:
@@ -493,8 +498,17 @@ class Trace(TraceTables):
             given, facts = self._core.verdict(
                 window, data_load=data_load, step_name=step_name, every_window=False
             )
-        parts, devices = with_trace(given, self._cost), self.device_properties
-        return parts, lambda options: Facts(facts, parts, options, devices)
+        parts, devices = with_trace(given, self._cost, between), self.device_properties
+        chosen = (step, annotation, between, instance, whole, data_load, step_name)
+
+        def at_ends(options: Options) -> Iterator[Facts]:
+            for trace in self._at_ends():
+                with suppress(WindowError):
+                    yield trace._judged(*chosen)[1](options)  # noqa: SLF001 - same class
+
+        return parts, lambda options: Facts(
+            facts, parts, options, devices, lambda: at_ends(options)
+        )
 
     def recording_cost(
         self, step_time_ns: int | None = None, *, step_name: str | None = None
@@ -569,10 +583,31 @@ class Trace(TraceTables):
             return self
         if key not in self._without:
             core, cost = removed(self._core, step_time_ns, step_name, data_load)
-            found = Trace(core, self._path, self._named_rank, lambda: self.capture_traces)
-            found._cost, found._is_without = cost, True
-            self._without[key] = found
+            ends = partial(self._at_timings, cost, step_name, data_load)
+            self._without[key] = self._retimed(core, cost, ends)
         return self._without[key]
+
+    def _retimed(
+        self, core: CoreTrace, cost: RecordingCost, ends: Callable[[], Iterable[Trace]] = tuple
+    ) -> Trace:
+        """Return this trace at the times of another core, from which a cost was removed."""
+        found = Trace(core, self._path, self._named_rank, lambda: self.capture_traces)
+        found._cost, found._is_without, found._at_ends = cost, True, ends
+        return found
+
+    def _at_timings(
+        self, cost: RecordingCost, step_name: str | None, data_load: str | None
+    ) -> Iterator[Trace]:
+        """Yield the trace as if its step took the least and the most time that was measured."""
+        from longpole.removed_cost import removed
+
+        if cost["status"] != "measured":
+            return
+        step_ns, most_ns = cost["step_ns"] or 0, cost["recorded_step_ns"] or 0
+        for end_ns in (min(cost["timed_ns"]), min(max(cost["timed_ns"]), most_ns)):
+            if abs(end_ns - step_ns) >= _LEAST_SPREAD * step_ns:
+                with suppress(ValueError):  # no cost of recording explains it
+                    yield self._retimed(*removed(self._core, end_ns, step_name, data_load))
 
     def scope(
         self,

@@ -211,11 +211,11 @@ def test_a_gain_lies_between_its_bounds_with_the_least_and_the_most_cost(trace_o
     assert found.gain_low < found.gain < found.gain_high
 
 
-def _with_measured_steps(path, factor):
-    """Write step times without a profiler, as a factor of the recorded step, to a trace."""
+def _with_measured_steps(path, *factors):
+    """Write step times without a profiler, as factors of the recorded step, to a trace."""
     recorded_ns = read_trace(path).recording_cost()["recorded_step_ns"]
     document = json.loads(path.read_text())
-    times = [round(factor * recorded_ns)]
+    times = [round(factor * recorded_ns) for factor in factors]
     document["longpole"] = {"step_time_ns": {"before": times, "after": times}}
     path.write_text(json.dumps(document))
     return read_trace(path)
@@ -236,6 +236,26 @@ def test_timed_steps_are_said_whether_they_fit_or_not(factor, is_misfit, tmp_pat
         told = f"that were timed without the profiler took {timed}, which does not fit"
         assert (told in shown) == is_misfit
         assert (f"imed without the profiler: {timed}" in shown) != is_misfit
+
+
+def test_the_range_of_a_gain_covers_every_timed_step(tmp_path):
+    path = tmp_path / "trace.json"
+    costs = PlantedCosts(operator=3_000, call=3_900, annotation=6_000)
+    simulate(with_overhead(_program(kernel_ns=4_000), costs), seed=3).write(path)
+    alike, spread = (_with_measured_steps(path, *it) for it in ([0.8], [0.7, 0.8, 0.9]))
+    narrow, wide = (trace.without_profiler() for trace in (alike, spread))
+    assert wide.removed_cost["step_ns"] == narrow.removed_cost["step_ns"]
+    ends = [spread.without_profiler(it) for it in sorted(wide.removed_cost["timed_ns"])[::5]]
+    [usual, found, *at_ends] = (it.verdict().remedies[0] for it in (narrow, wide, *ends))
+    assert {it.remedy for it in (usual, found, *at_ends)} == {"cuda_graph"}
+    assert found.gain == usual.gain
+    assert found.gain_low == min(it.gain_low for it in (usual, *at_ends)) < usual.gain_low
+    assert found.gain_high == max(it.gain_high for it in (usual, *at_ends))
+    assert found.low_by == "recording_cost"
+    host = wide.verdict().bounds["host"]
+    assert host.high == max(it.verdict().bounds["host"].high for it in (narrow, *ends))
+    both = wide.after_remedies(["cuda_graph"])
+    assert (both.gain_low, both.gain_high) == (found.gain_low, found.gain_high)
 
 
 def _launching_steps():

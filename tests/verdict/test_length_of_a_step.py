@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -73,3 +74,50 @@ def test_a_step_without_gpu_activities_is_not_compared():
     assert (idle.status, idle.sides, idle.remedies, idle.record) == ("no_device", (), (), None)
     assert "no GPU activity runs in it" in idle.sentence
     assert "shorter" not in idle.sentence
+
+
+def _steps_of(*lengths_us):
+    """Build steps of these lengths, each after the other, with a kernel in each."""
+    builder, begin = TraceBuilder(), 0
+    for number, length in enumerate(lengths_us):
+        end = begin + length
+        builder.step(number, (begin, end)).operator("aten::mm", (begin, begin + 20))
+        builder.launch("gemm", call=(begin + 5, begin + 9), work=(begin + 10, end - 1))
+        begin = end
+    return builder
+
+
+@pytest.mark.parametrize(
+    ("lengths_us", "told"),
+    [
+        ((100, 100, 130), "The shorter of 2 steps takes 100 µs"),
+        ((100, 100, 101), "The median step takes 100 µs"),
+        ((100, 100, 130, 180), "The median step takes 130 µs"),
+    ],
+)
+def test_of_two_unlike_steps_the_shorter_is_named_as_such(lengths_us, told):
+    assert _steps_of(*lengths_us).read().verdict().sentence.startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("end_us", "told"),
+    [
+        (209, "The range of 110 µs contains one whole step, 1, which takes 100 µs"),
+        (339, "The range of 240 µs contains 2 whole steps, of which the shorter one takes 100 µs"),
+        (459, "The range of 360 µs contains 3 whole steps, of which the median one takes 120 µs"),
+        (149, "The window takes 50.0 µs"),
+    ],
+)
+def test_a_time_range_names_the_steps_that_it_contains(end_us, told, tmp_path, capsys):
+    builder = _steps_of(100, 100, 130, 120, 100)
+    verdict = builder.read().verdict(between=(99_000, end_us * 1000))
+    assert verdict.sentence.startswith(told)
+    path = builder.write(tmp_path / "trace.json")
+    between = ["--between", "99us", f"{end_us}us"]
+    for command in ("summary", "path", "whatif"):
+        assert run([command, str(path), *between]) == 0
+        assert told in " ".join(capsys.readouterr().out.split())
+    assert run(["summary", str(path), *between, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["data"]["verdict"]["sentence"].startswith(told)
+    assert run(["summary", str(path), *between, "--format", "html"]) == 0
+    assert told in capsys.readouterr().out

@@ -173,8 +173,19 @@ def gained(facts: Facts) -> tuple[list[Gained], list[str]]:
     tuple of list
         The places by certain gain, and a sentence for each remedy that failed.
     """
+    rows, failures = facts.once(_alone)
+    return _in_turn(facts, rows), failures
+
+
+def _alone(facts: Facts) -> tuple[list[Gained], list[str]]:
+    """Compute the gain of each place by itself, for every time of a step that was measured."""
+    ends = [(end, *end.once(_alone)) for end in facts.ends]
     if facts.parts["recording_cost"] is not None:
-        facts.parts["bounds_of_cost"] = _side_bounds(facts)
+        bounds = _side_bounds(facts)
+        for end, _, _ in ends:
+            at_end = dict(end.parts["bounds_of_cost"])
+            bounds = [(side, _extended(each, at_end[side])) for side, each in bounds]
+        facts.parts["bounds_of_cost"] = bounds
     places, failures = [], []
     for remedy in remedies():
         try:
@@ -183,7 +194,31 @@ def gained(facts: Facts) -> tuple[list[Gained], list[str]]:
             what = ": ".join(filter(None, [type(error).__name__, str(error)]))
             failures.append(f"Remedy {remedy.id} was skipped: {what}.")
     rows = _with_gains(facts, places)
-    return _in_turn(facts, rows), failures
+    for _, others, _ in ends:
+        rows = _widened(rows, others)
+    return _ordered(rows), failures
+
+
+def _widened(rows: list[Gained], others: list[Gained]) -> list[Gained]:
+    """Extend the bounds of each place to those that it has if a step takes another time."""
+    other_of = {(row.remedy.id, row.found.name): row for row in reversed(others)}
+    wider = []
+    for row in rows:
+        other = other_of.get((row.remedy.id, row.found.name), row)
+        bounds = _extended(*((it.low, it.high, it.low_by, it.high_by) for it in (row, other)))
+        low, high, low_by, high_by = bounds
+        wider.append(replace(row, low=low, high=high, low_by=low_by, high_by=high_by, then=low))
+    return wider
+
+
+def _extended(bounds: BoundsParts, other: BoundsParts) -> BoundsParts:
+    """Extend bounds to those that hold with another cost of recording."""
+    low, high, low_by, high_by = bounds
+    if other[0] < low:
+        low, low_by = other[0], "recording_cost"
+    if other[1] > high:
+        high, high_by = other[1], "recording_cost"
+    return low, high, low_by, high_by
 
 
 def _side_bounds(facts: Facts) -> list[tuple[Side, BoundsParts]]:
@@ -197,17 +232,17 @@ def _side_bounds(facts: Facts) -> list[tuple[Side, BoundsParts]]:
     sets += [[replace(change, events=events) for change in changes] for changes in sets]
     gains = _gains(facts, sets)
     found = zip(facts.parts["bounds"], gains, gains[len(_KINDS_OF) :], strict=False)
-    return [(side, _extended(bounds, every, inside)) for (side, bounds), every, inside in found]
+    return [
+        (side, _of_every_cost(bounds, every, inside)) for (side, bounds), every, inside in found
+    ]
 
 
-def _extended(bounds: BoundsParts, every: _Gain, inside: _Gain) -> BoundsParts:
-    low, high, low_by, high_by = bounds
-    if every[4] == "recording_cost" and every[2] < low:
-        low, low_by = every[2], every[4]
-    for gain in (every, inside):
-        if gain[5] == "recording_cost" and gain[3] > high:
-            high, high_by = gain[3], gain[5]
-    return low, high, low_by, high_by
+def _of_every_cost(bounds: BoundsParts, every: _Gain, inside: _Gain) -> BoundsParts:
+    """Extend bounds to those of the gain, as far as the cost of recording sets them."""
+    low, high, *_ = bounds
+    least = every[2] if every[4] == "recording_cost" else low
+    most = [gain[3] for gain in (every, inside) if gain[5] == "recording_cost"]
+    return _extended(bounds, (least, max([high, *most]), every[4], every[5]))
 
 
 def _with_gains(facts: Facts, places: list[tuple[Remedy, Found]]) -> list[Gained]:
@@ -225,7 +260,7 @@ def _with_gains(facts: Facts, places: list[tuple[Remedy, Found]]) -> list[Gained
         is_more = remedy.side in told and high > _LEAST_MORE + sides[remedy.side]
         also = _also(facts, remedy, found) if is_more else ()
         rows.append(Gained(remedy, found, *bounded, then=low, also=also))
-    return _ordered(rows)
+    return rows
 
 
 def _bounded(
@@ -261,6 +296,12 @@ def together(facts: Facts, rows: Sequence[Gained]) -> Together:
     sides = [[*careful, *(Drop(kind=kind) for kind in kinds)] for kinds in kinds_of.values()]
     of_careful, of_hopeful, *of_sides = _gains(facts, [careful, hopeful, *sides])
     _, gain, low, high, *_ = _bounded(facts, careful, hopeful, (of_careful, of_hopeful))
+    ids = {row.remedy.id for row in rows}
+    for end in facts.ends:
+        others = [row for row in end.once(_alone)[0] if row.remedy.id in ids]
+        if len(others) == len(rows):
+            other = together(end, others)
+            low, high = min(low, other.low), max(high, other.high)
     left = max(1.0 - of_careful[1], 1e-9)
     then = {
         side: max(with_side[1] - of_careful[1], 0.0) / left

@@ -191,6 +191,7 @@ class Facts:
         parts: VerdictParts,
         options: Options,
         devices: Mapping[int, Mapping[str, Any]] = MappingProxyType({}),
+        ends: Callable[[], Iterable[Facts]] = tuple,
     ) -> None:
         self.core = core
         self.parts = parts
@@ -198,6 +199,7 @@ class Facts:
         self.options = options
         """Names of options in the trace's profiler, for advice."""
         self._devices = devices
+        self._ends = ends
         self._of_roles: dict[tuple[str, ...], list[OnThread]] = {}
         self._once: dict[Callable[[Facts], Any], Any] = {}
         self._calls: dict[int, tuple[Call, Work | None] | None] = {}
@@ -212,6 +214,16 @@ class Facts:
     def numbers(self) -> tuple[int, ...]:
         """The numbers of the windows; empty if they have none."""
         return tuple(self.core.numbers)
+
+    @cached_property
+    def ends(self) -> list[Facts]:
+        """The same facts if a step takes the least and the most time that was measured.
+
+        Empty if one of these is not known, or if a time range would contain something else.
+        """
+        if self.parts["unit"] == "time_range":
+            return []
+        return [end for end in self._ends() if end.numbers == self.numbers]
 
     @property
     def unit(self) -> str:

@@ -22,6 +22,7 @@ __all__ = [
     "no_device",
     "step_range_ns",
     "stopped",
+    "usual_of",
     "window",
 ]
 
@@ -50,16 +51,36 @@ def window(parts: VerdictParts) -> str:
     If something else limits the median one, it is the mean length, to which gains refer.
     """
     length_ns, _, _, total_ns = parts["lengths_ns"]
-    n_windows, unit = parts["n_windows"], noun_of(parts["unit"])
     if is_unusual(parts):
-        told = f"The mean {unit}", total_ns // n_windows, [_others(parts)]
+        told = _noun(parts, "mean"), total_ns // parts["n_windows"], [_others(parts)]
     else:
-        told = f"The {'median ' * (n_windows > 1)}{unit}", length_ns, _known_of(parts)
+        told = _noun(parts, usual_of(parts)), length_ns, _known_of(parts)
     noun, taken_ns, known = told
     noun = f"{_without(parts['gaps'])}{noun[0].lower()}{noun[1:]}" if parts["gaps"] else noun
     computed = ", recomputed" if parts["gaps"] else ""
     clause = f" ({'; '.join(filter(None, known))})" if any(known) else ""
     return f"{noun} takes {_taken(parts, taken_ns)}{computed}{clause}"
+
+
+def usual_of(parts: VerdictParts) -> str:
+    """Return which of several windows is shown: the median, or the shorter of two unlike ones."""
+    _, min_ns, max_ns, _ = parts["lengths_ns"]
+    is_of_two = parts["n_windows"] == 2 and max_ns > _ALIKE * min_ns  # noqa: PLR2004 - of two
+    return "shorter" if is_of_two else "median"
+
+
+def _noun(parts: VerdictParts, which: str) -> str:
+    """Return the window as the subject of a sentence; of several, `which` says whose length."""
+    n_windows, unit = parts["n_windows"], noun_of(parts["unit"])
+    if parts["range_ns"] is not None and parts["unit"] != "time_range":
+        within = f"The range of {duration(parts['range_ns'])} contains"
+        if n_windows == 1:
+            number = f", {parts['numbers'][0]}," if unit == "step" else ""
+            return f"{within} one whole {unit}{number} which"
+        return f"{within} {count(n_windows, f'whole {unit}')}, of which the {which} one"
+    if n_windows == 1:
+        return f"The {unit}"
+    return f"The shorter of 2 {unit}s" if which == "shorter" else f"The {which} {unit}"
 
 
 def is_unusual(parts: VerdictParts) -> bool:

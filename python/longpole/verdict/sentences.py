@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.verdict.advice import ends_in_time, mostly_stopped
 from longpole.verdict.beside import ONE_RANK, beside
 from longpole.verdict.gains import Gains
-from longpole.verdict.missing import inconclusive, is_unusual, no_device, stopped, window
+from longpole.verdict.missing import inconclusive, is_unusual, no_device, stopped, usual_of, window
 from longpole.windows import noun_of
 from longpole.wording import duration, whole_percent
 
@@ -191,11 +191,12 @@ def _hidden(parts: VerdictParts) -> list[str]:
 
 
 def _usual(parts: VerdictParts) -> list[str]:
-    """Report what limits the median step alone, if that is something else."""
+    """Report what limits the shown step alone, if that is something else."""
     if parts["usual"] is None or not is_unusual(parts):
         return []
     sides, gain = parts["usual"]
     what = " and ".join(_NOUNS[side] for side in sides) or "nothing by itself"
     held = f"{what} ({Gains(parts).most(gain)})" if sides else what
     unit = noun_of(parts["unit"])
-    return [f"The median {unit} ({duration(parts['lengths_ns'][0])}) is limited by {held}."]
+    length = duration(parts["lengths_ns"][0])
+    return [f"The {usual_of(parts)} {unit} ({length}) is limited by {held}."]

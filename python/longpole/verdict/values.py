@@ -54,8 +54,12 @@ class Verdict(Findings):
         return html(self.blocks())
 
 
-def with_trace(parts: VerdictParts, cost: RecordingCost | None = None) -> VerdictParts:
-    """Add facts about the trace that the core's results for a window do not contain.
+def with_trace(
+    parts: VerdictParts,
+    cost: RecordingCost | None = None,
+    between: tuple[int, int] | None = None,
+) -> VerdictParts:
+    """Add facts about the trace and the request that the core's results do not contain.
 
     If the trace has GPU activities but the only window has none, nothing can be compared in it.
     """
@@ -67,6 +71,7 @@ def with_trace(parts: VerdictParts, cost: RecordingCost | None = None) -> Verdic
         **parts,
         "runs_elsewhere": runs_elsewhere,
         "recording_cost": cost,
+        "range_ns": None if between is None else between[1] - between[0],
         "bounds_of_cost": parts["bounds"],
     }
 
