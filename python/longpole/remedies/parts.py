@@ -154,6 +154,6 @@ class VerdictParts(TypedDict):
     runs_elsewhere: bool
     """Whether the GPU activities of the trace are all outside the window."""
     range_ns: int | None
-    """Length of the time range that was asked for; None for other windows."""
+    """Length of the time range requested; None for other windows."""
     recording_cost: RecordingCost | None
     """The overhead that the times do not contain; None if they are as recorded."""

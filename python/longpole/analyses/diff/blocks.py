@@ -467,7 +467,7 @@ def _left_out(diff: Findings, n_shown: int, n_notes: int) -> Iterator[str]:
 
 
 def _not_listed(diff: Findings, n_shown: int) -> Iterator[str]:
-    """Count the changes beyond those that were asked for."""
+    """Count the changes beyond those requested."""
     n_more = len(_worth_showing(diff)) - n_shown if diff.is_related else 0
     if n_more:
         yield f"{count(n_more, 'more change')} beyond the noise of the steps: see --top and --json."
