@@ -29,6 +29,9 @@ __all__ = ["diff_blocks"]
 _FEW_CHANGES: Final = 5
 _FEW_KINDS: Final = 4
 
+# From this share on, what corresponds on both sides is not mentioned on one screen.
+_MOSTLY_ALIKE: Final = 0.95
+
 _LEAST_GAIN: Final = 0.005
 _LEAST_PATH: Final = 0.002
 
@@ -520,7 +523,7 @@ def _notes(diff: Findings, shown: list[Change], *, is_brief: bool) -> Iterator[s
         *_paths_of_one_step(diff),
         *(f"Verdict on {name}: {side.verdict.sentence}" for name, side in _named(diff)),
     ]
-    if diff.is_related and diff.similarity < 1:
+    if diff.is_related and diff.similarity < (_MOSTLY_ALIKE if is_brief else 1):
         yield f"{share(diff.similarity)} of the launches or operators of both sides correspond."
     yield from (*_recorded_steps(diff), *_side_notes(diff), *_interpreter_lock(diff))
     if is_brief:
