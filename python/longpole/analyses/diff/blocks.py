@@ -292,7 +292,7 @@ def _overlaps(diff: Findings) -> Iterator[str]:
             more = "more" if is_more else "less"
             takes = "each takes" if kinds[1:] else "it takes"
             yield (
-                f"The critical path has {more} {listing(kinds)}, though {takes} about as long as "
+                f"The critical path has {more} of {listing(kinds)}, though {takes} about as long as "
                 f"before: {'this work' if kinds[1:] else 'it'} {where}."
             )
 
@@ -341,7 +341,7 @@ def _interval(diff: Findings) -> Iterator[str]:
     elif diff.is_one_recording:
         based = "Against each other step"
     elif diff.base.timed_ns:
-        based = "By these timings, each the mean of several steps"
+        based = "By these timings"
     elif diff.base.n_runs == diff.new.n_runs == 1:
         based = "By the steps of these two runs"
     else:
