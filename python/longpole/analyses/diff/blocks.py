@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
-from longpole.analyses.diff.sentences import mean_of, percent, predicted
-from longpole.critical_path.explain import MEANINGS
+from longpole.analyses.diff.notes import details_of, notes_of
+from longpole.analyses.diff.sentences import mean_of, predicted
 from longpole.report.blocks import (
     Column,
     Notes,
@@ -20,7 +20,7 @@ from longpole.wording import count, duration, duration_range, listing, share
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.analyses.diff.values import Change, DiffSide, Findings, PathChange
+    from longpole.analyses.diff.values import Change, Findings, PathChange
     from longpole.report.blocks import Block, Cell
 
 __all__ = ["diff_blocks"]
@@ -29,32 +29,13 @@ __all__ = ["diff_blocks"]
 _FEW_CHANGES: Final = 5
 _FEW_KINDS: Final = 4
 
-# From this share on, what corresponds on both sides is not mentioned on one screen.
-_MOSTLY_ALIKE: Final = 0.95
-
 _LEAST_GAIN: Final = 0.005
 _LEAST_PATH: Final = 0.002
 
 # Changes of a smaller share of the step are counted but not shown.
 _LEAST_SHOWN: Final = 0.001
 
-# The path has moved if its time of one kind changed by at least this share of the step, and at most
-# this fraction of the change is a change of the work itself.
-_LEAST_SHIFT: Final = 0.05
-_OF_SHIFT: Final = 0.2
-
-# If the recorded steps lie outside the range of the timed ones by a larger share, that is said.
-_OTHER_LENGTH: Final = 0.02
-
-# The path of one step counts as different if it spends at least this share of the step on other
-# kinds.
-_OTHER_PATH: Final = 0.1
-
-_EFFECT: Final = "what the change alone does to the step, recomputed with the dependency graph"
-
 _BECAME: Final = {"reshaped": "reshaped", "added": "added", "removed": "removed"}
-# From this share of the change on, other shapes are its cause.
-_MOSTLY: Final = 0.5
 
 _LESS: Final = {"added": "more", "removed": "fewer"}
 """Words for added and removed work if both sides have other work of the same name."""
@@ -95,10 +76,11 @@ def diff_blocks(diff: Findings, top: int | None = None) -> list[Block]:
     tables = [_setups(diff), _lengths(diff), work, applied, path]
     if top is not None and diff.is_one_program:
         tables += _details(diff).values()
+    left_out = _left_out(diff, len(shown)) if top is None else _not_listed(diff, len(shown))
     return [
         Sentence(diff.sentence),
         *(table for table in tables if table is not None and table.rows),
-        Notes([*_notes(diff, shown, is_brief=top is None)]),
+        Notes([*notes_of(diff, shown, is_brief=top is None), *left_out]),
     ]
 
 
@@ -267,40 +249,6 @@ def _moved_kinds(diff: Findings) -> list[PathChange]:
     return [row for row in diff.path if abs(row.change_ns) >= least]
 
 
-def _moved_paths(diff: Findings) -> list[PathChange]:
-    """Return the kinds of work that changed little, but not their part of the path."""
-    least = _LEAST_SHIFT * max(diff.base.mean_ns, diff.new.mean_ns)
-    return [
-        row
-        for row in diff.path
-        if row.base_work_ns is not None
-        and row.new_work_ns is not None
-        and abs(row.change_ns) >= least
-        and abs(row.new_work_ns - row.base_work_ns) <= _OF_SHIFT * abs(row.change_ns)
-    ]
-
-
-def _overlaps(diff: Findings) -> Iterator[str]:
-    """Explain why the path has more or less of a kind of work that itself changed little."""
-    moved = _moved_paths(diff)
-    for is_more, where in (
-        (True, "ran at the same time as other work before, which hides it less now"),
-        (False, "now runs at the same time as other work, which hides it"),
-    ):
-        kinds = [MEANINGS[row.kind] for row in moved if (row.change_ns > 0) == is_more]
-        if kinds:
-            more = "more" if is_more else "less"
-            takes = "each takes" if kinds[1:] else "it takes"
-            yield (
-                f"The critical path has {more} of {listing(kinds)}, though {takes} about as long as "
-                f"before: {'this work' if kinds[1:] else 'it'} {where}."
-            )
-
-
-def _from_to(base_ns: float, new_ns: float) -> str:
-    return f"{duration(round(base_ns))} to {duration(round(new_ns))}"
-
-
 def _gains(diff: Findings) -> Table:
     """Show what limits each side, according to its verdict."""
     columns = (
@@ -331,138 +279,22 @@ def _counts(diff: Findings) -> Table:
     return Table(columns, rows)
 
 
-def _interval(diff: Findings) -> Iterator[str]:
-    """Return the interval of the change, with what it is based on."""
-    if diff.interval is None or not diff.n_differences:
-        return
-    low, high = map(percent, diff.interval)
-    if diff.machine_matters:
-        based = "At the speed of the base"
-    elif diff.is_one_recording:
-        based = "Against each other step"
-    elif diff.base.timed_ns:
-        based = "By these timings"
-    elif diff.base.n_runs == diff.new.n_runs == 1:
-        based = "By the steps of these two runs"
-    else:
-        based = "With 95 % confidence"
-    yield f"{based}, the change lies between {low} and {high}; the gate is {share(diff.gate)}."
-
-
 def _signed(time_ns: float) -> str:
     whole = round(time_ns)
     return f"{'+' if whole > 0 else ''}{duration(whole)}"
 
 
-def _paths_of_one_step(diff: Findings) -> Iterator[str]:
-    """Report if the path of one step, as in `longpole path`, contains other work."""
-    for name, side in _named(diff):
-        times = [
-            (row.kind, getattr(row, f"{name}_ns"), getattr(row, f"{name}_alone_ns"))
-            for row in diff.path
-        ]
-        kind, together_ns, alone_ns = max(times, key=lambda row: abs(row[1] - row[2]))
-        if side.n_steps > 1 and abs(together_ns - alone_ns) >= _OTHER_PATH * side.mean_ns:
-            yield (
-                f"The critical path of {name} goes through {count(side.n_steps, 'step')} together: "
-                f"{kind} is {duration(round(together_ns))} of a step. On the path of the median "
-                f"step alone (`longpole path`) it is {duration(round(alone_ns))}: host and device "
-                "run at the same time, and the later of the two at the end of a window is on its "
-                "path."
-            )
-
-
-def _recorded_steps(diff: Findings) -> Iterator[str]:
-    """Warn that the recorded steps, which the tables are about, differ from the timed ones."""
-    for name, side in _named(diff):
-        known = _known_length(side)
-        length_ns = sum(getattr(row, f"{name}_ns") for row in diff.path)
-        if known is None or not length_ns:
-            continue
-        (least_ns, most_ns), how = known
-        if (1 - _OTHER_LENGTH) * least_ns <= length_ns <= (1 + _OTHER_LENGTH) * most_ns:
-            continue
-        yield (
-            f"The tables of work are about the recorded steps, which take "
-            f"{duration(round(length_ns))} without the profiler in {name}; the {how} "
-            f"{duration_range(round(least_ns), round(most_ns))}."
-        )
-
-
-def _known_length(side: DiffSide) -> tuple[tuple[float, float], str] | None:
-    """Return the least and most time of a step as timed or given, and which of both it is."""
-    if side.given_ns is not None:
-        return (side.given_ns, side.given_ns), "given time is"
-    if side.range_source == "measured" and side.range_ns is not None:
-        return side.range_ns, "timed steps take"
-    return None
-
-
-def _other_shapes(diff: Findings) -> Iterator[str]:
-    """Warn that a step with other shapes does other work."""
-    certain = [change for change in diff.changes if change.stands_out]
-    reshaped = [change for change in certain if change.relation == "reshaped"]
-    part_ns, whole_ns = (
-        sum(abs(change.change_ns) for change in each) for each in (reshaped, certain)
-    )
-    if reshaped and part_ns >= _MOSTLY * whole_ns:
-        yield (
-            "Most of the change is of work with other shapes. If the sides differ in batch size or "
-            "sequence length, compare the time of a sample or token instead."
-        )
-
-
-def _interpreter_lock(diff: Findings) -> Iterator[str]:
-    """Warn that recording slows down a contended interpreter lock by more than the range shows."""
-    names = [
-        name
-        for name, side in _named(diff)
-        if any(it.remedy == "interpreter_lock" and it.named for it in side.verdict.remedies)
-    ]
-    if names:
-        its = "their steps" if names[1:] else "its step"
-        yield (
-            f"Threads of {listing(names)} compete for the interpreter lock, which recording makes "
-            f"worse by an unknown amount: without the profiler, {its} may be much shorter."
-        )
-
-
-def _side_notes(diff: Findings) -> Iterator[str]:
-    """Return what holds for one side; once if both are of one recording."""
-    if diff.base.notes == diff.new.notes:
-        yield from diff.base.notes
-        return
-    for name, side in (("base", diff.base), ("new side", diff.new)):
-        for told in side.notes:
-            yield f"Of the {name}: {told[0].lower()}{told[1:]}"
-
-
-def _limits(diff: Findings) -> str:
-    """Return in a few words what limits each side."""
-    unknown = {
-        "no_device": ("unknown", "no GPU activity is recorded"),
-        "inconclusive": ("unknown", "the trace does not show it"),
-    }
-    told: dict[tuple[str, str], list[str]] = {}
-    for name, side in _named(diff):
-        limit = side.verdict.limit or unknown.get(side.verdict.status, ("unknown", "see --json"))
-        told.setdefault(limit, []).append(name)
-    parts = [
-        f"{what} in {'both' if names[1:] else names[0]} ({how})"
-        for (what, how), names in told.items()
-    ]
-    return f"What limits the step: {', '.join(parts)}."
-
-
-def _left_out(diff: Findings, n_shown: int, n_notes: int) -> Iterator[str]:
+def _left_out(diff: Findings, n_shown: int) -> Iterator[str]:
     """Count what does not fit on one screen, and name the options that show it."""
+    if not diff.is_one_program:
+        return
     n_worth = len(_worth_showing(diff)) if diff.is_related else 0
     n_kinds = len(_moved_kinds(diff)[_FEW_KINDS:])
     rest = [
         count(n_worth - n_shown, "change") if n_worth > n_shown else "",
         f"{count(n_kinds, 'kind')} of time" if n_kinds else "",
         *_details(diff),
-        count(n_notes, "note"),
+        count(len(details_of(diff)), "note"),
     ]
     top = max(n_worth, _FEW_CHANGES)
     more = "".join(f", and {told}" for told in _small(diff))
@@ -484,54 +316,3 @@ def _small(diff: Findings) -> Iterator[str]:
     if diff.is_related and n_small:
         least = share(_LEAST_SHOWN)
         yield f"{count(n_small, 'change')} of less than {least} of the step (see --json)"
-
-
-def _of_cost(diff: Findings) -> Iterator[str]:
-    """Return the range of the change that the cost of recording leaves."""
-    if diff.change_range is None or not diff.n_differences:
-        return
-    limits = " and ".join(map(percent, diff.change_range))
-    if diff.range_sources == {"measured"}:
-        yield f"The steps timed without the profiler leave the change between {limits}."
-    else:
-        yield f"What recording cost is estimated, and leaves the change between {limits}."
-
-
-def _legend(shown: list[Change], *, is_brief: bool) -> Iterator[str]:
-    """Explain the columns of the changes."""
-    if shown and is_brief:
-        yield f"Effect: {_EFFECT}."
-        return
-    if shown:
-        limit = ", for the largest changes" if any(it.effect_ns is None for it in shown) else ""
-        yield (
-            "Times and counts are a step's, those of calls without their waits; the effect is "
-            f"{_EFFECT}{limit}."
-        )
-    if any(max(len(it.base_names), len(it.new_names)) > 1 for it in shown):
-        yield "Of several names, the one that takes longest is shown; --json has all."
-
-
-def _notes(diff: Findings, shown: list[Change], *, is_brief: bool) -> Iterator[str]:
-    """Return what the verdict rests on, then what the tables mean, then what holds for one side."""
-    if not diff.is_one_program:
-        yield from (*diff.reasons, *_side_notes(diff))
-        return
-    yield from (*_interval(diff), *diff.reasons, *_of_cost(diff))
-    yield from (*_legend(shown, is_brief=is_brief), *_other_shapes(diff), *_overlaps(diff))
-    details = [
-        *_paths_of_one_step(diff),
-        *(f"Verdict on {name}: {side.verdict.sentence}" for name, side in _named(diff)),
-    ]
-    if diff.is_related and diff.similarity < (_MOSTLY_ALIKE if is_brief else 1):
-        yield f"{share(diff.similarity)} of the launches or operators of both sides correspond."
-    yield from (*_recorded_steps(diff), *_side_notes(diff), *_interpreter_lock(diff))
-    if is_brief:
-        yield _limits(diff)
-        yield from _left_out(diff, len(shown), len(details))
-    else:
-        yield from (*details, *_not_listed(diff, len(shown)))
-
-
-def _named(diff: Findings) -> list[tuple[Literal["base", "new"], DiffSide]]:
-    return [("base", diff.base), ("new", diff.new)]
