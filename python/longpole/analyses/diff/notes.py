@@ -128,17 +128,15 @@ def _other_shapes(diff: Findings) -> Iterator[str]:
 def _overlaps(diff: Findings) -> Iterator[str]:
     """Explain why the path has more or less of a kind of work that itself changed little."""
     moved = _moved_paths(diff)
-    for is_more, where in (
-        (True, "ran at the same time as other work before, which hides it less now"),
+    for is_more, why in (
+        (True, "ran at the same time as other work, which hides it less now"),
         (False, "now runs at the same time as other work, which hides it"),
     ):
         kinds = [MEANINGS[row.kind] for row in moved if (row.change_ns > 0) == is_more]
         if kinds:
-            more = "more" if is_more else "less"
-            takes, it = ("each takes", "this work") if kinds[1:] else ("it takes", "it")
             yield (
-                f"The critical path has {more} of {listing(kinds)}, though {takes} about as long "
-                f"as before: {it} {where}."
+                f"The critical path has {'more' if is_more else 'less'} of {listing(kinds)}. In "
+                f"all, this work takes about as long as before: it {why}."
             )
 
 
