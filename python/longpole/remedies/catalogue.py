@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -179,11 +180,10 @@ def gained(facts: Facts) -> tuple[list[Gained], list[str]]:
 
 def _alone(facts: Facts) -> tuple[list[Gained], list[str]]:
     """Compute the gain of each place by itself, for every time of a step that was measured."""
-    ends = [(end, *end.once(_alone)) for end in facts.ends]
+    ends = [(end.once(_alone)[0], dict(end.parts["bounds_of_cost"])) for end in facts.ends()]
     if facts.parts["recording_cost"] is not None:
         bounds = _side_bounds(facts)
-        for end, _, _ in ends:
-            at_end = dict(end.parts["bounds_of_cost"])
+        for _, at_end in ends:
             bounds = [(side, _extended(each, at_end[side])) for side, each in bounds]
         facts.parts["bounds_of_cost"] = bounds
     places, failures = [], []
@@ -194,21 +194,28 @@ def _alone(facts: Facts) -> tuple[list[Gained], list[str]]:
             what = ": ".join(filter(None, [type(error).__name__, str(error)]))
             failures.append(f"Remedy {remedy.id} was skipped: {what}.")
     rows = _with_gains(facts, places)
-    for _, others, _ in ends:
+    for others, _ in ends:
         rows = _widened(rows, others)
     return _ordered(rows), failures
 
 
 def _widened(rows: list[Gained], others: list[Gained]) -> list[Gained]:
     """Extend the bounds of each place to those that it has if a step takes another time."""
-    other_of = {(row.remedy.id, row.found.name): row for row in reversed(others)}
+    places = Counter(map(_place, (*rows, *others)))
+    other_of = {_place(row): row for row in others}
     wider = []
     for row in rows:
-        other = other_of.get((row.remedy.id, row.found.name), row)
+        is_of_both = places[_place(row)] == 2  # noqa: PLR2004 - one on each side
+        other = other_of.get(_place(row), row) if is_of_both else row
         bounds = _extended(*((it.low, it.high, it.low_by, it.high_by) for it in (row, other)))
         low, high, low_by, high_by = bounds
         wider.append(replace(row, low=low, high=high, low_by=low_by, high_by=high_by, then=low))
     return wider
+
+
+def _place(row: Gained) -> tuple[str, str | None]:
+    """Return what identifies a place to which a remedy applies."""
+    return row.remedy.id, row.found.name
 
 
 def _extended(bounds: BoundsParts, other: BoundsParts) -> BoundsParts:
@@ -297,7 +304,7 @@ def together(facts: Facts, rows: Sequence[Gained]) -> Together:
     of_careful, of_hopeful, *of_sides = _gains(facts, [careful, hopeful, *sides])
     _, gain, low, high, *_ = _bounded(facts, careful, hopeful, (of_careful, of_hopeful))
     ids = {row.remedy.id for row in rows}
-    for end in facts.ends:
+    for end in facts.ends():
         others = [row for row in end.once(_alone)[0] if row.remedy.id in ids]
         if len(others) == len(rows):
             other = together(end, others)

@@ -215,15 +215,14 @@ class Facts:
         """The numbers of the windows; empty if they have none."""
         return tuple(self.core.numbers)
 
-    @cached_property
-    def ends(self) -> list[Facts]:
-        """The same facts if a step takes the least and the most time that was measured.
+    def ends(self) -> Iterator[Facts]:
+        """Yield the facts if a step takes the least and the most time that was measured.
 
-        Empty if one of these is not known, or if a time range would contain something else.
+        They are computed anew each time, to keep one graph at a time. Nothing is yielded for a time
+        range, which would contain something else.
         """
-        if self.parts["unit"] == "time_range":
-            return []
-        return [end for end in self._ends() if end.numbers == self.numbers]
+        if self.parts["unit"] != "time_range":
+            yield from (end for end in self._ends() if end.numbers == self.numbers)
 
     @property
     def unit(self) -> str:
