@@ -10,16 +10,24 @@ from longpole.recording_cost import misfit, recording_cost_of, timings_of, unkno
 from longpole.wording import duration_range
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from longpole._core import Trace as CoreTrace
     from longpole.recording_cost import OverheadParts, RecordingCost, Timings
 
-__all__ = ["removed"]
+__all__ = ["removed", "retimed"]
 
 # Two timings of one program on one machine may differ by this factor if the host limits it.
 _ALIKE: Final = 1.10
 
 # Beyond this factor outside its bounds, a cost of recording is impossible.
 _IMPOSSIBLE: Final = 2
+
+# The device counts as busy at a time if an activity ends at most this long before.
+_LONGEST_GAP_NS: Final = 30_000
+
+_ON_DEVICE: Final = ("kernel", "copy", "fill", "device_task")
+_ON_HOST: Final = ("operator", "runtime", "driver", "python")
 
 
 def removed(
@@ -120,3 +128,49 @@ def _is_impossible(parts: OverheadParts) -> bool:
         cost_ns > _IMPOSSIBLE * row["most_ns"] or _IMPOSSIBLE * cost_ns < row["least_ns"]
         for cost_ns, row in costs
     )
+
+
+def retimed(recorded: pl.DataFrame, now: pl.DataFrame, time_ns: int) -> int:
+    """Return when a time of the recording lies in the trace without recording overhead.
+
+    `recorded` and `now` are the events of both. While a device is busy, its activities tell: each
+    starts at another time, but keeps its duration. Otherwise the calls of the busiest thread tell,
+    between which the time is interpolated.
+    """
+    import polars as pl
+
+    end_ns = pl.col("start_ns") + pl.col("duration_ns")
+    rows = (
+        recorded.select(pl.col("kind").cast(pl.String), "lane", "start_ns", end_ns=end_ns)
+        .with_columns(now.select(start_now_ns="start_ns", end_now_ns=end_ns))
+        .drop_nulls(["end_ns", "end_now_ns"])
+    )
+    last = rows.filter(
+        pl.col("kind").is_in(_ON_DEVICE)
+        & (pl.col("start_ns") <= time_ns)
+        & (pl.col("end_ns") > time_ns - _LONGEST_GAP_NS)
+    ).sort("end_ns")
+    if last.height:
+        moved_ns: int = last["end_now_ns"][-1] - last["end_ns"][-1]
+        return time_ns + moved_ns
+    on_host = rows.filter(pl.col("kind").is_in(_ON_HOST))
+    if on_host.is_empty():
+        return time_ns
+    return _interpolated(on_host.filter(pl.col("lane") == pl.col("lane").mode().min()), time_ns)
+
+
+def _interpolated(rows: pl.DataFrame, time_ns: int) -> int:
+    """Map a time between the nearest starts and ends of the events of one thread."""
+    import polars as pl
+
+    starts = rows.select(then="start_ns", now="start_now_ns")
+    moments = pl.concat([starts, rows.select(then="end_ns", now="end_now_ns")])
+    before = moments.filter(pl.col("then") <= time_ns).max().row(0)
+    after = moments.filter(pl.col("then") >= time_ns).min().row(0)
+    (first, first_now), (last, last_now) = before, after
+    if first is None or last is None:
+        moved_ns: int = last_now - last if first is None else first_now - first
+        return time_ns + moved_ns
+    share: float = (time_ns - first) / (last - first) if last > first else 0
+    now_ns: int = first_now + round(share * (last_now - first_now))
+    return now_ns

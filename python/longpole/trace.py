@@ -59,7 +59,7 @@ class Trace(TraceTables):
         self._captures = captures
         self._without: dict[tuple[int | None, str | None, str | None], Trace] = {}
         self._cost: RecordingCost | None = None
-        self._is_without = False
+        self._as_recorded: Trace | None = None
         self._at_ends: Callable[[], Iterable[Trace]] = tuple
 
     @property
@@ -550,6 +550,26 @@ class Trace(TraceTables):
         """Recording overhead that was removed from this trace; None if it is as recorded."""
         return self._cost
 
+    @property
+    def as_recorded(self) -> Trace:
+        """The trace at the times of the recording; itself if no recording overhead was removed."""
+        is_shorter = self._cost is not None and self._cost["status"] != "unknown"
+        return self._as_recorded if is_shorter and self._as_recorded is not None else self
+
+    def map_recorded_time(self, time_ns: int) -> int:
+        """Return when a time of the recording, in ns, lies in this trace.
+
+        Examples
+        --------
+        >>> from longpole.testing import TraceBuilder
+        >>> TraceBuilder().operator("a", (0, 5)).read().map_recorded_time(3_000)
+        3000
+        """
+        from longpole.removed_cost import retimed
+
+        recorded = self.as_recorded
+        return time_ns if recorded is self else retimed(recorded.events, self.events, time_ns)
+
     def without_profiler(
         self,
         step_time_ns: int | None = None,
@@ -579,7 +599,7 @@ class Trace(TraceTables):
         from longpole.removed_cost import removed
 
         key = (step_time_ns, step_name, data_load)
-        if self._is_without:
+        if self._as_recorded is not None:
             return self
         if key not in self._without:
             core, cost = removed(self._core, step_time_ns, step_name, data_load)
@@ -592,7 +612,7 @@ class Trace(TraceTables):
     ) -> Trace:
         """Return this trace at the times of another core, from which a cost was removed."""
         found = Trace(core, self._path, self._named_rank, lambda: self.capture_traces)
-        found._cost, found._is_without, found._at_ends = cost, True, ends
+        found._cost, found._as_recorded, found._at_ends = cost, self, ends
         return found
 
     def _at_timings(
@@ -682,7 +702,7 @@ class Trace(TraceTables):
         from longpole.recording_cost import recorded_sentence
         from longpole.removed_cost import removed
 
-        if self._is_without:
+        if self._as_recorded is not None:
             return None
         _, cost = removed(self._core, None, step_name, data_load)
         return recorded_sentence(cost)

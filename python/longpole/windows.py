@@ -26,6 +26,7 @@ __all__ = [
     "launching_calls",
     "noun_of",
     "step_number",
+    "time_range_name",
     "two_times",
     "window_of",
 ]
@@ -68,6 +69,11 @@ class Marked(Protocol):
         ...
 
     @property
+    def as_recorded(self) -> Marked:
+        """The trace at the times of the recording."""
+        ...
+
+    @property
     def api_roles(self) -> pl.DataFrame:
         """Role of each runtime API call, by its name."""
         ...
@@ -84,8 +90,8 @@ class Window:
     reason: str
     clause: str = field(default="", metadata=HIDDEN)
     """The part of the reason that affects the answer; usually empty."""
-    annotation: str = field(default="", metadata=HIDDEN)
-    """The requested annotation, as a phrase; empty without one."""
+    asked: str = field(default="", metadata=HIDDEN)
+    """The requested annotation or time range, as a phrase; empty without one."""
 
     @computed
     def duration_ns(self) -> int:
@@ -113,9 +119,8 @@ class Window:
         names = {
             "trace": "whole trace",
             "step": f"step {self.step}",
-            "time_range": f"from {self.start_ns} to {self.end_ns} ns",
         }
-        return self.annotation or names.get(self.kind, f"one {self.kind}")
+        return self.asked or names.get(self.kind, f"one {self.kind}")
 
     @property
     def title(self) -> str:
@@ -200,7 +205,9 @@ def choose_window(
     """
     refuse_several(step, annotation, between, whole or None)
     if between is not None:
-        return Window("time_range", None, *two_times(between), "as asked")
+        start_ns, end_ns = two_times(between)
+        named = time_range_name(trace, (start_ns, end_ns))
+        return Window("time_range", None, start_ns, end_ns, "as asked", asked=named)
     number = None if step is None else step_number(step)
     if number is not None and abs(number) >= _LARGEST:
         message = f"the trace has no step {number}"
@@ -216,6 +223,13 @@ def choose_window(
     kind: Any = unit
     asked = "" if annotation is None else annotation_name(annotation, instance)
     return Window(kind, number if unit == "step" else None, start_ns, end_ns, *why, asked)
+
+
+def time_range_name(trace: Marked, between: tuple[int, int]) -> str:
+    """Return a time range of a trace as a phrase."""
+    start_ns, end_ns = between
+    without = "" if trace.as_recorded is trace else ", on the clock without the profiler"
+    return f"from {start_ns} to {end_ns} ns{without}"
 
 
 def annotation_name(annotation: str, instance: int) -> str:

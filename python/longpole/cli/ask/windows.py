@@ -14,7 +14,7 @@ from longpole.cli.answer.windows import Found
 from longpole.cli.ask.numbers import COUNT_OR_ZERO, nanoseconds
 from longpole.cli.ask.options import gather
 from longpole.errors import WindowError
-from longpole.windows import annotation_name, choose_window, step_number
+from longpole.windows import annotation_name, choose_window, step_number, time_range_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -142,19 +142,25 @@ class Asked:
         raise click.UsageError(message)
 
     def on_clock(self, trace: Trace) -> Asked:
-        """Return the requested window with times on the clock of the trace."""
-        if self.between is None or not isinstance(self.between[0], _SinceStart):
+        """Return the requested window with times on the clock of the trace.
+
+        Times are given as recorded: in ns on the clock of the recording, or from its start.
+        """
+        if self.between is None:
             return self
-        whole = choose_window(trace, whole=True)
-        start_ns = whole.start_ns if whole else 0
-        start, end = (min(start_ns + int(time_ns), _LAST_NS) for time_ns in self.between)
-        return replace(self, between=(start, end))
+        first_ns = 0
+        if isinstance(self.between[0], _SinceStart):
+            whole = choose_window(trace.as_recorded, whole=True)
+            first_ns = whole.start_ns if whole else 0
+        recorded = (min(first_ns + int(time_ns), _LAST_NS) for time_ns in self.between)
+        start, end = map(trace.map_recorded_time, recorded)
+        return replace(self, between=(start, max(start, end)))
 
     def find(self, trace: Trace) -> Found | str:
         """Return the critical path of the window, or the reason why there is none."""
         if trace.window is None:
             return NO_WORK
-        chosen, name, reason, clause = None, self._name, "as asked", ""
+        chosen, name, reason, clause = None, self._name(trace), "as asked", ""
         if name is None:
             with usage_errors():
                 chosen = choose_window(trace, self.step, whole=self.whole, step_name=self.step_name)
@@ -212,13 +218,11 @@ class Asked:
             "step_name": self.step_name,
         }
 
-    @property
-    def _name(self) -> str | None:
+    def _name(self, trace: Trace) -> str | None:
         if self.annotation is not None:
             return annotation_name(self.annotation, self.instance or 0)
         if self.between is not None:
-            start_ns, end_ns = self.between
-            return f"from {start_ns} to {end_ns} ns"
+            return time_range_name(trace, self.between)
         return None
 
     def _verdict(
@@ -243,7 +247,7 @@ class Asked:
                 return None
             raise
         except OverflowError as error:
-            message = f"the trace has no {self._name or chosen}"
+            message = f"the trace has no {self._name(trace) or chosen}"
             raise WindowError(message) from error
 
 
@@ -264,8 +268,8 @@ _OPTIONS: Final[dict[str, Callable[[Any], Any]]] = {
         "--between",
         type=(_Time(), _Time()),
         metavar="START END",
-        help="Time span to analyse: from the start of the trace, such as 0 20ms, or in ns on the"
-        " clock of the trace, as in the column `start_ns`.",
+        help="Time span of the recording to analyse: from its start, such as 0 20ms, or in ns on"
+        " its clock, as in the table `events`.",
     ),
     "end": click.option(
         "--end",
