@@ -9,6 +9,7 @@ import pytest
 import longpole
 from longpole import read_traces
 from longpole.cli import program
+from longpole.data import plain
 from longpole.testing import TraceBuilder
 
 CALL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
@@ -76,40 +77,44 @@ def told(tmp_path, capsys):
 
 def test_a_rank_whose_host_is_ahead_is_late_for_its_kernels(tmp_path, told):
     bound_by_kernels(tmp_path)
-    found = longpole.ranks(read_traces(tmp_path))
-    assert found.set.has_start_skew
-    assert {it.time_class for it in found.set.late_ranks()} >= {"host"}
-    [late] = found.late_ranks()
+    joined = read_traces(tmp_path)
+    assert joined.has_start_skew
+    [late] = joined.late_ranks()
     waited_ns = 3 * 20 * 101 * 1_000
     assert (late.rank, late.cause, late.compared_with) == (1, "more work", "rank 0")
     assert (late.own_ns, late.median_ns) == (12_000_000, 6_000_000)
     assert late.gain_ns == waited_ns
-    assert [row["gain_ns"] for row in found.records()] == [waited_ns, 0]
+    assert "but is 0 % of that path. Without start skew, it could be the cause" in late.sentence
+    assert [row["gain_ns"] for row in longpole.ranks(joined).records()] == [waited_ns, 0]
     said = told()
-    assert "Rank 1 makes the other rank wait (more work)" in said
+    assert late.sentence in said
     assert "it runs 40 kernels in 4.00 ms; rank 0 runs 20 kernels in 2.00 ms" in said
     assert "Rank 0 waits 6.06 ms for rank 1 in 3 calls, and a fix gains about that at most" in said
-    assert "but is 0 % of that path. Without start skew, it could be the cause" in said
     assert "record Python stacks" not in said
-    assert [it["cause"] for it in json.loads(told("--json"))["data"]["late_ranks"]] == ["more work"]
-    assert "Rank 1 makes the other rank wait (more work)" in told("--step", "1")
+    assert json.loads(told("--json"))["data"]["late_ranks"] == [plain(late)]
+    assert late.sentence in told("--format", "html")
+    assert late.sentence in told("--step", "1")
+    assert late.sentence in joined._repr_html_()
 
 
 def test_as_many_kernels_that_take_longer_are_no_more_work(tmp_path, told):
     bound_by_kernels(tmp_path, kernels=20, length=300)
-    [late] = longpole.ranks(read_traces(tmp_path)).late_ranks()
+    [late] = read_traces(tmp_path).late_ranks()
     assert (late.rank, late.cause) == (1, "longer kernels")
     assert "it runs 20 kernels in 6.00 ms; rank 0 runs 20 kernels in 2.00 ms" in told()
 
 
 def test_a_rank_that_is_late_for_no_known_reason_has_no_cause(tmp_path, told):
     bound_by_kernels(tmp_path, kernels=20, delay=101)
-    found = longpole.ranks(read_traces(tmp_path))
-    assert found.set.late_ranks()
-    assert found.late_ranks() == ()
+    [late] = read_traces(tmp_path).late_ranks()
+    assert (late.rank, late.cause, late.time_class) == (1, "unknown cause", None)
+    assert (late.own_ns, late.gain_ns) == (None, 3 * 20 * 100 * 1_000)
     said = told()
+    assert late.sentence in said
     assert "Rank 0 waits 6.00 ms for rank 1 in 3 calls; the path before these calls" in said
     assert "outside operators)" not in said
+    assert json.loads(told("--json"))["data"]["late_ranks"] == [plain(late)]
+    assert "Make rank 1 as fast as rank 0 (unknown cause)." in told("--format", "html")
 
 
 def test_a_host_that_delays_the_late_calls_stays_the_cause(tmp_path, told):
@@ -118,10 +123,37 @@ def test_a_host_that_delays_the_late_calls_stays_the_cause(tmp_path, told):
     write(tmp_path, 1, began=0, kernels=10, host=host, arrivals=late, waits=True)
     host = (JOINED + 3, 250, 10)
     write(tmp_path, 0, began=JOINED - 1_030, kernels=10, host=host, arrivals=late, waits=True)
-    found = longpole.ranks(read_traces(tmp_path))
-    assert found.set.has_start_skew
-    assert found.late_ranks() == found.set.late_ranks()
-    assert "Rank 1 makes the other rank wait (host time outside operators)" in told()
+    joined = read_traces(tmp_path)
+    assert joined.has_start_skew
+    [late] = joined.late_ranks()
+    assert (late.rank, late.cause, late.time_class) == (1, "host time outside operators", "host")
+    assert late.sentence in told()
+
+
+def test_a_slow_host_that_no_call_waits_for_makes_nobody_wait(tmp_path, told):
+    run = {"kernels": 10, "arrivals": arrivals(10 * 101 + 1, 3)}
+    write(tmp_path, 1, began=0, host=(1_000, 20_000, 10), **run)
+    write(tmp_path, 0, began=JOINED - 1_030, host=(JOINED - 950, 250, 10), **run)
+    joined = read_traces(tmp_path)
+    assert joined.has_start_skew
+    assert joined.late_ranks() == ()
+    said = told()
+    assert "In the calls without start skew, no single rank is found" in said
+    assert "0 % is waiting for the last rank" in said
+
+
+def test_without_start_skew_the_cause_is_that_of_the_largest_gain(tmp_path, told):
+    arrived = [JOINED + 50_000 * step + 40_000 + 1_009 for step in range(3)]
+    for number, length, before in ((0, 250, 10), (1, 50_000, 40_000)):
+        host = (JOINED + 3, length, before)
+        write(tmp_path, number, began=0, kernels=10, host=host, arrivals=arrived, waits=True)
+    joined = read_traces(tmp_path)
+    assert not joined.has_start_skew
+    [late] = joined.late_ranks()
+    assert (late.rank, late.cause, late.time_class) == (1, "host time outside operators", "host")
+    assert late.changed_ns < late.duration_ns == joined.duration_ns
+    assert late.sentence in told()
+    assert json.loads(told("--json"))["data"]["late_ranks"] == [plain(late)]
 
 
 def test_the_skew_of_the_first_call_is_no_waiting_for_a_late_rank(tmp_path, told):

@@ -57,7 +57,7 @@ def test_the_bare_summary_of_ranks_ends_with_the_answer_about_all(capsys):
     paths = [str(RECORDINGS / f"late_rank.rank{number}.json.gz") for number in (0, 1)]
     assert program.run(paths) == 0
     told = " ".join(capsys.readouterr().out.partition("together")[2].split())
-    assert told.startswith("Rank 1 makes the other rank wait (host time outside operators)")
+    assert told.startswith("Rank 1 makes rank 0 wait (host time outside operators)")
     assert told.endswith(f"More: `longpole ranks {' '.join(paths)}`.")
     assert program.run([*paths, "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 2
@@ -78,7 +78,7 @@ def test_a_rank_whose_file_breaks_off_is_compared_with_no_other(tmp_path, capsys
     assert program.run(["ranks", str(tmp_path)]) == 4
     said = " ".join(capsys.readouterr().out.split())
     assert "The trace of rank 1 is damaged, so the times of the ranks cannot be compared" in said
-    assert "makes the other rank wait" not in said
+    assert "Rank 1 makes" not in said
     assert f"{tmp_path}/rank1.json.gz: The trace is damaged (" in said
     traces = read_traces(tmp_path)
     assert (traces.damaged_ranks, traces.late_ranks()) == ((1,), ())

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import polars as pl
 
-from longpole.analyses.late_paths import late_on_path
 from longpole.analyses.rank_tables import (
     ARRIVALS,
     CLOCK_SHIFT,
@@ -78,6 +76,9 @@ _NOBODY_LATE: Final = (
 _NEITHER_LATE: Final = (
     "Neither rank makes the other wait: with either as fast as the other, the run would be less "
     "than 2 % shorter."
+)
+_NOBODY_AFTER_SKEW: Final = (
+    "In the calls without start skew, no single rank is found that makes the others wait."
 )
 _MOSTLY_WAITING: Final = 0.5
 _SKEWED: Final = "start skew"
@@ -247,7 +248,7 @@ class Ranks(Data):
             world_size=found.world_size,
             run_ns=found.run_ns,
             start_skew_ns=found.start_skew_ns,
-            late_ranks=self.late_ranks(),
+            late_ranks=found.late_ranks(),
             ranks=self.records(),
             calls=calls.select(names_of(CollectiveCall)),
             clocks=found.clocks.select(names_of(RankClock)),
@@ -291,7 +292,7 @@ class Ranks(Data):
     def _gains(self) -> dict[int, int]:
         """Return the largest gain of each rank that others wait for."""
         gains: dict[int, int] = {}
-        for remedy in self.late_ranks():
+        for remedy in self.set.late_ranks():
             gains[remedy.rank] = max(gains.get(remedy.rank, 0), remedy.gain_ns)
         return gains
 
@@ -446,23 +447,16 @@ class Ranks(Data):
             is_or_are = "is" if len(found.damaged_ranks) == 1 else "are"
             who = f"The trace of {listed(found.damaged_ranks)} {is_or_are} damaged"
             return [*said, f"{who}, {_DAMAGED}", *self._waiting()]
-        known = self._late
-        late = [sentence for _, sentence in known]
+        remedies = found.late_ranks()
+        late = [remedy.sentence for remedy in remedies]
         nobody = _NEITHER_LATE if len(found) == _FEWEST_CLOCKS else _NOBODY_LATE
-        is_outside = any(it and it.cause == HOST_TIME_OUTSIDE for it, _ in known)
+        if found.has_start_skew:
+            nobody = _NOBODY_AFTER_SKEW
+        is_outside = any(it.cause == HOST_TIME_OUTSIDE for it in remedies)
         stacks = [_RECORD_STACKS] if is_outside else []
         is_divided = not late and (self.wait_share or 0) > _MOSTLY_WAITING
         divided = [_DIVIDED] if is_divided and not found.has_start_skew else []
         return [*said, *(late or [nobody]), *stacks, *self._waiting(), *divided]
-
-    def late_ranks(self) -> tuple[RankRemedy, ...]:
-        """Return the late ranks, each with a cause that the recorded path does not contradict."""
-        return tuple(remedy for remedy, _ in self._late if remedy is not None)
-
-    @cached_property
-    def _late(self) -> list[tuple[RankRemedy | None, str]]:
-        """Each late rank with its sentence; no remedy if the cause is unknown."""
-        return late_on_path(self.set, self.path, self.step)
 
     def _waiting(self) -> Iterator[str]:
         part = self.wait_share
@@ -607,7 +601,7 @@ class Ranks(Data):
 
     def _commands(self, calls: pl.DataFrame) -> Table:
         """Show the commands for the paths of late ranks, and of those that came last."""
-        late = [remedy.rank for remedy in self.late_ranks()]
+        late = [remedy.rank for remedy in self.set.late_ranks()]
         is_late = pl.col("cause").is_in(["late arrival", "mixed"])
         decided = calls.filter(is_late, pl.col("last").is_not_null())
         # The longest wait for a rank is the first of its calls.

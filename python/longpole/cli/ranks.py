@@ -235,7 +235,7 @@ def _first(found: Ranks, told: Sequence[str]) -> Iterator[Part]:
     from longpole.plot.rank_lanes import rank_lanes
 
     headline, *more = told
-    late = found.late_ranks()
+    late = found.set.late_ranks()
     yield Sentence(headline)
     yield _tiles(found)
     length_ns = int(found.path["duration_ns"].sum())
@@ -249,22 +249,23 @@ def _first(found: Ranks, told: Sequence[str]) -> Iterator[Part]:
                 for remedy in late
             ]
         )
-    sentences = {remedy.sentence for remedy in late}
-    yield from (Sentence(text) for text in more if text not in sentences)
+    yield from map(Sentence, more)
     drawn = rank_lanes(found.set, found.path, found.step)
     if drawn is not None:
         yield drawn
 
 
 def _change(remedy: RankRemedy) -> str:
-    times = f"{duration(remedy.own_ns)} instead of {duration(remedy.median_ns)}"
-    return f"Make rank {remedy.rank} as fast as {remedy.compared_with} ({remedy.what}): {times}."
+    change = f"Make rank {remedy.rank} as fast as {remedy.compared_with} ({remedy.what})"
+    if remedy.own_ns is None or remedy.median_ns is None:
+        return f"{change}."
+    return f"{change}: {duration(remedy.own_ns)} instead of {duration(remedy.median_ns)}."
 
 
 def _tiles(found: Ranks) -> Tiles:
     """Return the known figures of the run."""
     joined, path = found.set, found.path
-    late = next(iter(found.late_ranks()), None)
+    late = next(iter(joined.late_ranks()), None)
     waiting = None if found.is_inconclusive else found.wait_share
     what = "Run" if found.step is None else f"Step {found.step}"
     of_all = f" of {joined.world_size}" if (joined.world_size or 0) > len(joined) else ""

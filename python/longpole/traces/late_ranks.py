@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from longpole._core import ReducedRank
 
-__all__ = ["HOST_TIME_OUTSIDE", "RankRemedy", "late_ranks"]
+__all__ = ["HOST_TIME_OUTSIDE", "LEAST_GAIN", "RankRemedy", "late_ranks"]
 
 _LEAST_EXCESS: Final = 0.03
 _LEAST_EXCESS_NS: Final = 20_000
-_LEAST_GAIN: Final = 0.02
+LEAST_GAIN: Final = 0.02
 _MOST_CANDIDATES: Final = 12
 _UNIFORM_RATIO: Final = 1.08
 _UNIFORM_SPREAD: Final = 0.08
@@ -48,6 +48,8 @@ _SUMMED: Final = ("total_ns", "median_ns", "count", "median_count")
 HOST_TIME_OUTSIDE: Final = "host time outside operators"
 _STEP_MARK: Final = r"^ProfilerStep\s*#"
 _MEDIAN: Final = "the median rank"
+_FASTER: Final = "the faster rank of each step"
+_WHO_WAITS: Final = {_MEDIAN: "the others", _FASTER: "the other rank"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +59,24 @@ class RankRemedy:
     rank: int
     cause: str
     """`data loading`, `host functions`, `host time outside operators`, `slow core`, `slow kernel`,
-    `GPU clock`, `more work`, `longer kernels`, `copies`."""
-    time_class: str
-    """The class of time in which the rank exceeds the median rank."""
+    `GPU clock`, `more work`, `longer kernels`, `copies`, `unknown cause`."""
+    time_class: str | None
+    """The class of time in which the rank exceeds the median rank; None if the cause is unknown."""
     name: str | None
     """The function or kernel that accounts for most of it, if one stands out."""
-    own_ns: int
+    own_ns: int | None
     """Time of the rank in this class."""
-    median_ns: int
-    """Time of the median rank in this class, or of the other of two ranks."""
+    median_ns: int | None
+    """Time of the median rank in this class, or of the rank that `compared_with` names."""
     duration_ns: int
     """Duration of the run."""
     changed_ns: int
-    """Duration of the run if this time were as on the median rank, step by step."""
-    compared_with: str = _MEDIAN
+    """Duration of the run if this time were as on the median rank, step by step. If the cause is
+    taken from the recorded path, the duration without the waits of the rank in `compared_with`."""
+    compared_with: str
     """Phrase that names the rank whose time `median_ns` is."""
+    evidence: str
+    """Sentences with the figures that show the cause and the gain."""
 
     @computed
     def gain_ns(self) -> int:
@@ -86,14 +91,8 @@ class RankRemedy:
     @property
     def sentence(self) -> str:
         """Return a sentence that names the late rank, the cause, and the gain of a fix."""
-        whom = "the others wait" if self.compared_with == _MEDIAN else "the other rank wait"
-        return (
-            f"Rank {self.rank} makes {whom} ({self.what}). It spends {duration(self.own_ns)} "
-            f"{_WHERE[self.time_class]}; {self.compared_with} spends {duration(self.median_ns)}. "
-            f"If it were like {self.compared_with}, the run would take "
-            f"{duration(self.changed_ns)} instead of {duration(self.duration_ns)} "
-            f"(at most -{share(self.gain_share)})."
-        )
+        who = _WHO_WAITS.get(self.compared_with, self.compared_with)
+        return f"Rank {self.rank} makes {who} wait ({self.what}). {self.evidence}"
 
     @property
     def what(self) -> str:
@@ -128,13 +127,15 @@ def late_ranks(
     ]
     found = []
     for it, changed_ns in zip(candidates, changed_paces_ns(scalings), strict=True):
-        if pace_ns - changed_ns < _LEAST_GAIN * pace_ns:
+        if pace_ns - changed_ns < LEAST_GAIN * pace_ns:
             continue
         cause, name = _cause(ranks, it, marks)
         time_class = it.classes[0] if len(it.classes) == 1 else "threads"
         usual_ns, usual = _usual(totals, numbers, it)
         times_ns = (it.own_ns, usual_ns, pace_ns, changed_ns)
-        found.append(RankRemedy(numbers[it.place], cause, time_class, name, *times_ns, usual))
+        evidence = _compared(time_class, times_ns, usual)
+        rank = numbers[it.place]
+        found.append(RankRemedy(rank, cause, time_class, name, *times_ns, usual, evidence))
     return tuple(sorted(found, key=lambda remedy: (-remedy.gain_ns, remedy.rank)))
 
 
@@ -157,7 +158,17 @@ def _usual(totals: pl.DataFrame, numbers: Sequence[int], it: _Candidate) -> tupl
     other_ns = int(rows["total_ns"].sum())
     if other_ns < it.own_ns:
         return other_ns, f"rank {numbers[other]}"
-    return it.median_ns, "the faster rank of each step"
+    return it.median_ns, _FASTER
+
+
+def _compared(time_class: str, times_ns: tuple[int, int, int, int], usual: str) -> str:
+    """Compare the time of a rank with the usual one, and the run with what it would be then."""
+    own_ns, usual_ns, pace_ns, changed_ns = times_ns
+    return (
+        f"It spends {duration(own_ns)} {_WHERE[time_class]}; {usual} spends {duration(usual_ns)}. "
+        f"If it were like {usual}, the run would take {duration(changed_ns)} instead of "
+        f"{duration(pace_ns)} (at most -{share(1 - changed_ns / max(pace_ns, 1))})."
+    )
 
 
 def _joined(

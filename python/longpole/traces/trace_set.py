@@ -27,6 +27,7 @@ from longpole.traces.findings import (
     in_order,
     listed,
 )
+from longpole.traces.late_paths import late_on_path
 from longpole.traces.late_ranks import late_ranks
 from longpole.traces.path import PathRanks, path_frame
 from longpole.traces.reading import Change, OpenRanks
@@ -349,6 +350,13 @@ class TraceSet:
         WindowError
             Some rank lacks the step.
         """
+        return self._run_path if step is None else self._path(step)
+
+    @cached_property
+    def _run_path(self) -> pl.DataFrame:
+        return self._path(None)
+
+    def _path(self, step: int | None) -> pl.DataFrame:
         start_ns, end_ns = self.window(step)
         legs = frame_of(self.solution.legs(step, start_ns))
         opened = PathRanks(self.rank_numbers, self._opened.files, self._opened.expanded)
@@ -397,7 +405,10 @@ class TraceSet:
         return self._joint.solve(list(zip(sorted(places), reduced, strict=True)), together=False)
 
     def late_ranks(self) -> tuple[RankRemedy, ...]:
-        """Return the ranks that others wait for, with cause and gain, largest gain first."""
+        """Return the ranks that others wait for, with cause and gain, largest gain first.
+
+        With start skew, a cause must agree with the recorded path; otherwise it is `unknown cause`.
+        """
         return self._late_ranks
 
     @property
@@ -439,13 +450,14 @@ class TraceSet:
             return ()
         if self.damaged_ranks:
             return ()
-        return late_ranks(
+        remedies = late_ranks(
             [self._reduced(place) for place in range(len(self))],
             self.rank_numbers,
             self.pace_ns,
             self._scaled_paces_ns,
             self.step_name,
         )
+        return late_on_path(self, remedies) if self.has_start_skew else remedies
 
     def trace(self, rank: int) -> Trace:
         """Read the trace of one rank again; the most recent ones are kept."""

@@ -2,107 +2,130 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-import polars as pl
-
-from longpole.traces.late_ranks import RankRemedy
+from longpole.traces.late_ranks import LEAST_GAIN, RankRemedy
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from longpole.traces.trace_set import TraceSet
+    import polars as pl
+
+    from longpole.trace import Trace
 
 __all__ = ["late_on_path"]
 
-_PAIR: Final = 2
 _KERNELS: Final = ("kernel", "kernel_delay")
 _COPIES: Final = ("copy", "kernel_delay")
 _HOST: Final = (
     *("operator", "runtime", "host_gap", "data_loading", "launch"),
     *("sync_return", "queue_full", "handover"),
 )
+_LATE: Final = ("late arrival", "mixed")
 _MOSTLY_KERNELS: Final = 0.5
 _LEAST_ON_PATH: Final = 0.25
 """Minimum share of the path before late calls for a cause with this kind of time."""
 
 
-def late_on_path(
-    joined: TraceSet, path: pl.DataFrame, step: int | None
-) -> list[tuple[RankRemedy | None, str]]:
-    """Return each late rank with its sentence; no remedy if the cause is unknown.
+class _Joined(Protocol):
+    """What is asked of the joined ranks, which are a `TraceSet`."""
+
+    @property
+    def calls(self) -> pl.DataFrame: ...
+    @property
+    def members(self) -> pl.DataFrame: ...
+    @property
+    def duration_ns(self) -> int: ...
+    @property
+    def pace_ns(self) -> int: ...
+    def path(self) -> pl.DataFrame: ...
+    def trace(self, rank: int) -> Trace: ...
+
+
+def late_on_path(joined: _Joined, remedies: Sequence[RankRemedy]) -> tuple[RankRemedy, ...]:
+    """Return the remedies of ranks that are late in recorded calls, with the cause in these.
 
     Gains with start skew are those of a run whose recordings begin together. A host that ran
     ahead during the skew is slow in that run, though it delays no recorded call. The cause is
-    therefore checked against the recorded path.
+    therefore checked against the recorded path, unless all calls are late for the skew alone.
     """
-    remedies = joined.late_ranks()
-    if not joined.has_start_skew:
-        return [(remedy, remedy.sentence) for remedy in remedies]
-    late: list[tuple[RankRemedy | None, str]] = []
+    import polars as pl
+
+    decided = joined.calls.filter(pl.col("cause").is_in(("transfer", *_LATE)))
+    if decided.is_empty():
+        return tuple(remedies)
+    found: list[RankRemedy] = []
     for rank in dict.fromkeys(remedy.rank for remedy in remedies):
         of_rank = [remedy for remedy in remedies if remedy.rank == rank]
-        recorded = _recorded_cause(joined, path, step, of_rank)
-        late += [recorded] if recorded else [(it, it.sentence) for it in of_rank]
-    return late
+        last = decided.filter(pl.col("last") == rank)
+        if _longest_wait(joined, last["call"])[1] < LEAST_GAIN * joined.pace_ns:
+            continue
+        late = last.filter(pl.col("cause").is_in(_LATE))["call"]
+        recorded = None if late.is_empty() else _recorded_cause(joined, of_rank, late)
+        found += [recorded] if recorded else of_rank
+    return tuple(sorted(found, key=lambda remedy: (-remedy.gain_ns, remedy.rank)))
 
 
 def _recorded_cause(
-    joined: TraceSet, path: pl.DataFrame, step: int | None, of_rank: Sequence[RankRemedy]
-) -> tuple[RankRemedy | None, str] | None:
-    """Return why a rank is late on the recorded path, if that is not what `of_rank` say."""
+    joined: _Joined, of_rank: Sequence[RankRemedy], late: pl.Series
+) -> RankRemedy | None:
+    """Return why a rank is late in the given calls, if that is not what `of_rank` say."""
     rank = of_rank[0].rank
-    is_late = pl.col("cause").is_in(["late arrival", "mixed"]) & (pl.col("last") == rank)
-    late = joined.calls.filter(is_late)["call"]
-    if late.is_empty() or all(it.time_class == "kernels" for it in of_rank):
+    if all(it.time_class == "kernels" for it in of_rank):
         return None
-    before = _before(joined, path, step, late, rank)
+    before = _before(joined.path(), late, rank)
     path_ns = sum(before.values())
     kernels_ns = _sum_of(_KERNELS, before)
-    on_path = {"kernels": kernels_ns, "copies": _sum_of(_COPIES, before)}
+    on_path: dict[str | None, int] = {"kernels": kernels_ns, "copies": _sum_of(_COPIES, before)}
     host_ns = _sum_of(_HOST, before)
     least_ns = _LEAST_ON_PATH * path_ns
     if path_ns and all(on_path.get(it.time_class, host_ns) >= least_ns for it in of_rank):
         return None
-    waits = joined.members.filter(pl.col("call").is_in(late.implode()))
-    waits = waits.group_by("rank").agg(pl.col("wait_ns").sum()).sort("wait_ns", "rank")
-    other, wait_ns = waits.row(-1)
+    other, wait_ns = _longest_wait(joined, late)
     n_late = count(late.len(), "call")
     waited = f"Rank {other} waits {duration(wait_ns)} for rank {rank} in {n_late}"
+    run_ns = (joined.duration_ns, joined.duration_ns - wait_ns)
+    compared_with = f"rank {other}"
     is_told = path_ns > 0 and kernels_ns >= _MOSTLY_KERNELS * path_ns
     kernels = _kernels_before(joined, late, (rank, other)) if is_told else None
     if kernels is None:
-        return None, f"{waited}; the path before these calls does not show why."
+        evidence = f"{waited}; the path before these calls does not show why."
+        unknown = ("unknown cause", None, None, None, None)
+        return RankRemedy(rank, *unknown, *run_ns, compared_with, evidence)
     (n_calls, n_own, own_ns), (_, n_other, other_ns) = kernels
-    run_ns = joined.duration_ns
     cause = "more work" if n_own > n_other else "longer kernels"
-    times = (own_ns, other_ns, run_ns, run_ns - wait_ns)
-    remedy = RankRemedy(rank, cause, "kernels", None, *times, f"rank {other}")
-    whom = "the other rank" if len(joined) == _PAIR else "the others"
-    told = (
-        f"Rank {rank} makes {whom} wait ({cause}). Kernels are {share(kernels_ns / path_ns)} "
-        f"of its path before its late calls. From one call to the next, it runs "
-        f"{_each(n_own, own_ns, n_calls)}; rank {other} runs "
+    evidence = (
+        f"Kernels are {share(kernels_ns / path_ns)} of the path before its late calls. From one "
+        f"call to the next, it runs {_each(n_own, own_ns, n_calls)}; rank {other} runs "
         f"{_each(n_other, other_ns, n_calls)}. {waited}, and a fix gains about that at most."
     )
     host = [
-        f" Its main thread takes longer too ({duration(it.own_ns)}; {it.compared_with} "
-        f"{duration(it.median_ns)}), but is {share(host_ns / path_ns)} of that path. Without "
+        f" Its main thread takes longer too ({duration(it.own_ns or 0)}; {it.compared_with} "
+        f"{duration(it.median_ns or 0)}), but is {share(host_ns / path_ns)} of that path. Without "
         "start skew, it could be the cause."
         for it in of_rank
         if it.time_class == "host"
     ]
-    return remedy, told + "".join(host)
+    times_ns = (own_ns, other_ns, *run_ns)
+    told = evidence + "".join(host)
+    return RankRemedy(rank, cause, "kernels", None, *times_ns, compared_with, told)
 
 
-def _before(
-    joined: TraceSet, path: pl.DataFrame, step: int | None, late: pl.Series, rank: int
-) -> dict[str, int]:
-    """Sum the kinds of time on the recorded path of a rank before the given calls."""
-    is_whole = step is None and not path.is_empty()
-    whole = path if is_whole else joined.path()
-    before = whole.with_columns(next_call=pl.col("call").backward_fill()).filter(
+def _longest_wait(joined: _Joined, calls: pl.Series) -> tuple[int, int]:
+    """Return the rank that waits longest in the given calls, and how long."""
+    import polars as pl
+
+    waits = joined.members.filter(pl.col("call").is_in(calls.implode()))
+    waits = waits.group_by("rank").agg(pl.col("wait_ns").sum()).sort("wait_ns", "rank")
+    return waits.row(-1) if waits.height else (0, 0)
+
+
+def _before(path: pl.DataFrame, late: pl.Series, rank: int) -> dict[str, int]:
+    """Sum the kinds of time on the path of a rank before the given calls."""
+    import polars as pl
+
+    before = path.with_columns(next_call=pl.col("call").backward_fill()).filter(
         pl.col("call").is_null()
         & (pl.col("rank") == rank)
         & (pl.col("kind") != "before_first_event")
@@ -113,12 +136,14 @@ def _before(
 
 
 def _kernels_before(
-    joined: TraceSet, late: pl.Series, ranks_compared: tuple[int, int]
+    joined: _Joined, late: pl.Series, ranks_compared: tuple[int, int]
 ) -> list[tuple[int, int, int]] | None:
     """Count and sum the kernels of two ranks from the start of the call before each late one.
 
     None if the first rank does not run kernels for longer than the second.
     """
+    import polars as pl
+
     members = joined.members
     common = [set(members.filter(rank=rank)["call"]) for rank in ranks_compared]
     is_common = pl.col("call").is_in(common[0] & common[1])
