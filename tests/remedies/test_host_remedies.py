@@ -49,15 +49,24 @@ def waited_copies(builder, start, copies, operator="aten::item"):
     for place, (copy, n_bytes) in enumerate(copies):
         begin = start + 40 * place
         builder.operator(operator, (begin, begin + 30))
-        call, work = (begin + 5, begin + 10), (begin + 12, begin + 14)
-        builder.launch(copy, call=call, work=work, by="cudaMemcpyAsync", n_bytes=n_bytes)
+        of_call = {"correlation": 1_000_000 + begin}
+        builder.call("cudaMemcpyAsync", (begin + 5, begin + 10), **of_call)
+        size = {} if n_bytes is None else {"bytes": n_bytes}
+        builder.copy(copy, (begin + 12, begin + 14), stream=7, **of_call, **size)
         builder.call(WAIT, (begin + 11, begin + 16))
 
 
-def test_values_that_are_read_one_by_one_are_read_together():
+@pytest.mark.parametrize(
+    "read",
+    [
+        *(READ, "Memcpy DtoH", "MemcpyD2H", "hipMemcpyDtoH", "zeCommandListAppendMemoryCopy(D2M)"),
+        *("CopyDeviceToHost", "MEMORY_COPY_DEVICE_TO_HOST"),
+    ],
+)
+def test_values_that_are_read_one_by_one_are_read_together(read):
     def fill(builder, begin):
         builder.launch("gemm", call=(begin, begin + 10), work=(begin + 15, begin + 60))
-        waited_copies(builder, begin + 60, [(READ, 4)] * 20)
+        waited_copies(builder, begin + 60, [(read, 4)] * 20)
 
     found = remedy_of("read_one_by_one", steps(1_000, fill))
     assert found.evidence == "20 waits a step in aten::item read them one by one"
@@ -65,7 +74,11 @@ def test_values_that_are_read_one_by_one_are_read_together():
 
 
 @pytest.mark.parametrize(
-    "other", [(UPLOAD, 8), ("Memcpy DtoD (Device -> Device)", 8), (READ, 1 << 20), (READ, None)]
+    "other",
+    [
+        *((UPLOAD, 8), ("MemcpyH2D", 8), ("CopyHostToDevice", 8), ("Memcpy2D", 8)),
+        *(("Memcpy DtoD (Device -> Device)", 8), (READ, 1 << 20), (READ, None)),
+    ],
 )
 def test_only_small_copies_to_the_host_are_values_that_are_read(other):
     def fill(builder, begin, copies):

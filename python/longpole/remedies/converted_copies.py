@@ -75,9 +75,8 @@ class _Converted(NamedTuple):
 def _find(facts: Facts) -> Iterator[Found]:
     large = [
         row
-        for row in facts.copies
+        for row in facts.uploads
         if (facts.number(row.event, "bytes") or 0) >= _LEAST_BYTES
-        and "HtoD" in facts.name(row.event)
         and row.operator is not None
         and facts.name(row.operator) == _COPY
     ]

@@ -7,9 +7,10 @@ The core answers from its graph; nothing here needs polars. Times are in ns, eve
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
@@ -62,6 +63,12 @@ __all__ = [
 
 ARGUMENTS: Final = (*INPUT_ARGUMENTS, "bytes", "grid", "In msg nelems", "dtype")
 """Event arguments that remedies use: inputs of operators, sizes of copies and kernels."""
+
+# Direction of a memcpy in its name: `Memcpy HtoD` of Kineto, `MemcpyH2D` of XLA, `M2D` of Level
+# Zero, where M is the memory of the host, and `CopyHostToDevice` of ROCm.
+_DIRECTION: Final = re.compile(
+    r"([HMD])(?:to|2)([HMD])(?![a-z])|(?i:(host|device)_?to_?(host|device))"
+)
 
 # Share of a window that some Python function takes, if stacks are recorded.
 _LONG_FUNCTION: Final = 0.01
@@ -323,6 +330,20 @@ class Facts:
         return [*map(Activity._make, self.core.activities(["copy"]))]
 
     @cached_property
+    def uploads(self) -> list[Activity]:
+        """The memcpys from the host to a GPU."""
+        return [row for row in self.copies if self.direction(row.event) == "HtoD"]
+
+    @cached_property
+    def downloads(self) -> list[Activity]:
+        """The memcpys from a GPU to the host."""
+        return [row for row in self.copies if self.direction(row.event) == "DtoH"]
+
+    def direction(self, copy: int) -> str | None:
+        """Return the direction of a memcpy, such as `HtoD`, if its name contains it."""
+        return _direction(self.name(copy))
+
+    @cached_property
     def waits(self) -> list[DeviceWait]:
         """The calls of the windows that waited for a GPU."""
         rows = self.core.waits()
@@ -505,3 +526,12 @@ class Facts:
     def shown_first(self, rows: Iterable[InWindow]) -> list[InWindow]:
         """Return rows in their original order, but with those of the shown window first."""
         return sorted(rows, key=lambda row: row.window != self.shown)
+
+
+@cache
+def _direction(name: str) -> str | None:
+    found = _DIRECTION.search(name)
+    if found is None:
+        return None
+    sides = (part[0].upper() for part in found.groups() if part)
+    return "to".join("D" if side == "D" else "H" for side in sides)

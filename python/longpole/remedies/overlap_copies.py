@@ -20,7 +20,7 @@ _CAREFUL: Final = 0.75
 
 
 def _find(facts: Facts) -> Iterator[Found]:
-    between = [row for row in facts.copies if "DtoD" not in facts.name(row.event)]
+    between = [row for row in facts.copies if facts.direction(row.event) != "DtoD"]
     copies = [row for row in between if not any(facts.core.pageable_ends(row.event))]
     total_ns = sum(row.duration_ns for row in copies)
     if not copies or not facts.is_worth(total_ns):

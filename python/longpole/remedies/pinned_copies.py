@@ -7,17 +7,21 @@ the link, and their calls wait even if the program makes them asynchronous.
 from __future__ import annotations
 
 import re
+import sys
+from bisect import bisect_left
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.critical_path.changes import Drop, RemoveWait, Replace, Scale
+from longpole.critical_path.changes import RemoveWait, Replace, Scale
 from longpole.remedies.model import Found, Remedy
+from longpole.remedies.round_trip import trips
 from longpole.wording import count, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from longpole.critical_path.changes import Change
-    from longpole.remedies.facts import Activity, Facts
+    from longpole.remedies.facts import Activity, Facts, ThreadGap
 
 __all__ = ["CALL_NS", "REMEDY"]
 
@@ -36,6 +40,15 @@ _PINNED: Final = (22.0, 56.0)
 
 CALL_NS: Final = 10_000
 """Time of a call that only enqueues a copy."""
+
+# The C library maps larger blocks one by one and returns them to the system when they are freed,
+# which was measured at 15 to 30 bytes per ns. Shorter gaps are not examined.
+_MAPPED_BYTES: Final = 32 << 20
+_FREED: Final = 15.0
+_SHORTEST_GAP_NS: Final = 100_000
+
+# Operator that copies to a new tensor.
+_NEW: Final = "aten::_to_copy"
 
 # Copies that already reach this share of the bandwidth of pinned ones are skipped.
 _NEARLY: Final = 0.7
@@ -72,9 +85,8 @@ class _Copy(NamedTuple):
 
 
 def _find(facts: Facts) -> Iterator[Found]:
-    for direction, is_from_host in (("HtoD", True), ("DtoH", False)):
-        named = [row for row in facts.copies if direction in facts.name(row.event)]
-        sized = [_sized(facts, row) for row in named]
+    for rows, is_from_host in ((facts.uploads, True), (facts.downloads, False)):
+        sized = [_sized(facts, row) for row in rows]
         large = [row for row in sized if row.is_large]
         ends = [facts.core.pageable_ends(row.work.event) for row in large]
         pageable = [row for row, both in zip(large, ends, strict=True) if any(both)]
@@ -102,20 +114,21 @@ def _rates_of_link(facts: Facts) -> tuple[float, float]:
 def _found(
     facts: Facts, copies: list[_Copy], rates: tuple[float, float], *, is_from_host: bool
 ) -> Found:
-    works = {row.work.event for row in copies}
     calls = [row.work.call for row in copies if row.work.call is not None]
-    waits = [wait.call.event for wait in facts.waits if wait.work in works]
     quick_calls: list[Change] = [_shortened(facts, call) for call in calls]
-    # Without `non_blocking`, PyTorch waits for the stream right after it enqueues the copy.
-    places = {facts.enclosing_operator(call) for call in calls} - {None}
-    after = {wait.call.event for wait in facts.waits} - {*calls}
-    own = [event for event in sorted(after) if facts.enclosing_operator(event) in places]
-    quick_calls.append(RemoveWait(events=[*calls, *own]))
-    no_waits = RemoveWait(events=waits)
     least, most = (_at(*both, copies) for both in zip(rates, _STAYS, strict=True))
-    careful = [*least, *quick_calls, *([no_waits] if is_from_host else [])]
-    beside: list[Change] = [Drop(kind="copy", events=sorted(works))] if is_from_host else []
-    hopeful = [*(beside or most), *quick_calls, no_waits]
+    # The host needs results at once that it copies back, and perhaps others.
+    used = set() if is_from_host else {trip.down.event for trip in facts.once(trips)}
+    later = [row for row in copies if row.work.event not in used]
+    no_waits = [RemoveWait(events=_waits(facts, later))] if later else []
+    if is_from_host:
+        careful = [*least, *quick_calls, *no_waits]
+        hopeful = [*_beside(facts, most), *quick_calls, *no_waits]
+    else:
+        quick_calls += _unfreed(facts, copies)
+        careful = [*least, *quick_calls, *_quick_returns(facts, copies)]
+        at_once = [row for row in copies if row.work.event in used]
+        hopeful = [*most, *quick_calls, *_quick_returns(facts, at_once), *no_waits]
     n_bytes = sum(row.n_bytes or 0 for row in copies)
     total_ns = sum(row.work.duration_ns for row in copies)
     n_copies = round(facts.per_window(len(copies)))
@@ -141,7 +154,70 @@ def _found(
     )
 
 
-def _at(rate: float, stays: float, copies: Sequence[_Copy]) -> list[Change]:
+def _waits(facts: Facts, copies: Sequence[_Copy]) -> list[int]:
+    """Return the calls that wait for the copies.
+
+    Without `non_blocking`, PyTorch waits for the stream right after it enqueues a copy.
+    """
+    works = {row.work.event for row in copies}
+    calls = {row.work.call for row in copies if row.work.call is not None}
+    places = {facts.enclosing_operator(call) for call in calls} - {None}
+    waits = {wait.call.event for wait in facts.waits if wait.work in works}
+    others = {wait.call.event for wait in facts.waits} - calls
+    return sorted(calls | waits | {it for it in others if facts.enclosing_operator(it) in places})
+
+
+def _quick_returns(facts: Facts, copies: Sequence[_Copy]) -> Iterator[Change]:
+    """Yield the changes after which calls return soon after their copies, without staging."""
+    for row in copies:
+        if row.work.call is not None:
+            end_ns = row.work.start_ns + row.work.duration_ns
+            return_ns = facts.place(row.work.call).end_ns - end_ns
+            if return_ns > CALL_NS:
+                by = CALL_NS / return_ns
+                yield Scale(kind="sync_return", by=by, events=[row.work.call])
+
+
+def _unfreed(facts: Facts, copies: Sequence[_Copy]) -> Iterator[Change]:
+    """Yield the changes after which the host does not free the memory of large results.
+
+    It does so in the longest gap before the next copy, unless other work takes most of that.
+    """
+    calls = sorted(_mapped(facts, copies))
+    gaps = sorted(facts.gaps(_SHORTEST_GAP_NS) if calls else [], key=_place_of)
+    for (lane, end_ns, n_bytes), following in pairwise([*calls, (sys.maxsize, 0, 0)]):
+        ends = ((lane, end_ns), min(following[:2], (lane + 1, 0)))
+        bounds = (bisect_left(gaps, end, key=_place_of) for end in ends)
+        longest = max(gaps[slice(*bounds)], key=lambda gap: gap.duration_ns, default=None)
+        freed_ns = n_bytes / _FREED
+        if longest is not None and longest.duration_ns < 2 * freed_ns:
+            by = max(1 - freed_ns / longest.duration_ns, 0.0)
+            yield Scale(by=by, time_ranges=[longest.time_range])
+
+
+def _mapped(facts: Facts, copies: Sequence[_Copy]) -> Iterator[tuple[int, int, int]]:
+    """Yield thread, end and bytes of each copy to new memory that is mapped for it alone."""
+    for row in copies:
+        if row.work.call is not None and row.n_bytes is not None and row.n_bytes >= _MAPPED_BYTES:
+            place = facts.place(row.work.call)
+            if any(name == _NEW for _, _, name in facts.around(row.work.call)):
+                yield place.lane, place.end_ns, row.n_bytes
+
+
+def _place_of(gap: ThreadGap) -> tuple[int, int]:
+    return gap.lane, gap.start_ns
+
+
+def _beside(facts: Facts, copies: Sequence[Replace]) -> Iterator[Change]:
+    """Yield the part of the copies that is left if they run while the kernels run."""
+    copied_ns = sum(change.time_ns * len(change.events) for change in copies)
+    kernels_ns = sum(row.duration_ns for row in facts.kernels)
+    left = 1 - min(kernels_ns / max(copied_ns, 1), 1.0)
+    for change in copies:
+        yield Replace(time_ns=round(left * change.time_ns), events=change.events)
+
+
+def _at(rate: float, stays: float, copies: Sequence[_Copy]) -> list[Replace]:
     """Return the changes that let each copy reach at least a bandwidth."""
     of_time: dict[int, list[int]] = {}
     for row in copies:
@@ -162,10 +238,11 @@ REMEDY: Final = Remedy(
     needs="memcpys, best with their bytes",
     seen_by="copies of at least 1 MB from or to pageable memory, or of an unknown size and 0.2 ms",
     change=(
-        "copies at the bandwidth that pinned ones reach in the trace (else what they reach on the "
-        "link of the device: 40 to 56 GB/s on an H100, 20 to 27 GB/s on an A100), calls that only "
-        "enqueue them, and no wait for copies to the GPU; at most, next to other work. Of a copy "
-        "of unknown size, 10 to 60 % of the time stay"
+        "copies at the bandwidth that pinned ones reach in the trace (else 40 to 56 GB/s on an "
+        "H100, 20 to 27 on an A100), calls that only enqueue them, no wait for copies to the GPU, "
+        "and no results of 32 MiB or more to free; at most, copies to the GPU run next to kernels, "
+        "and only results that are copied back are waited for. Of an unknown size, 10 to 60 % of "
+        "the time stay"
     ),
     not_when="the memory is pinned, or the copies are small",
     find=_find,

@@ -56,7 +56,7 @@ def _runs(facts: Facts) -> Iterator[list[DeviceWait]]:
 
 def _is_read(facts: Facts, wait: DeviceWait) -> bool:
     """Whether an operator waits for a small copy to the host."""
-    if wait.operator is None or wait.work is None or "DtoH" not in facts.name(wait.work):
+    if wait.operator is None or wait.work is None or facts.direction(wait.work) != "DtoH":
         return False
     return 0 < (facts.number(wait.work, "bytes") or 0) <= _MOST_BYTES
 

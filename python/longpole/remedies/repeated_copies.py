@@ -34,9 +34,9 @@ _COPYING: Final = ("aten::to", "aten::_to_copy", "aten::copy_")
 
 def _find(facts: Facts) -> Iterator[Found]:
     of_kind: dict[tuple[int, str], list[Activity]] = defaultdict(list)
-    for copy in facts.copies:
+    for copy in facts.uploads:
         n_bytes = facts.number(copy.event, "bytes") or 0
-        if "HtoD" in facts.name(copy.event) and n_bytes >= _LEAST_BYTES and copy.call is not None:
+        if n_bytes >= _LEAST_BYTES and copy.call is not None:
             what = in_words(facts, copy.operator) if copy.operator is not None else ""
             of_kind[n_bytes, what].append(copy)
     for (n_bytes, what), copies in sorted(of_kind.items()):

@@ -54,8 +54,8 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 def trips(facts: Facts) -> list[Trip]:
     """List each wait for a copy to the host that is followed by a copy back, with an idle GPU."""
-    downs = {row.event: row for row in facts.copies if "DtoH" in facts.name(row.event)}
-    ups = [row for row in facts.copies if "HtoD" in facts.name(row.event) and row.call is not None]
+    downs = {row.event: row for row in facts.downloads}
+    ups = [row for row in facts.uploads if row.call is not None]
     starts = sorted((facts.place(row.call or 0).start_ns, row) for row in ups)
     place, last = 0, -1
     found = []

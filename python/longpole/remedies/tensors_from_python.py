@@ -36,9 +36,9 @@ _FEW: Final = 3
 
 def _find(facts: Facts) -> Iterator[Found]:
     of_place: dict[str, list[Activity]] = defaultdict(list)
-    for copy in facts.copies:
+    for copy in facts.uploads:
         n_bytes = facts.number(copy.event, "bytes") or 0
-        if "HtoD" in facts.name(copy.event) and n_bytes < _MOST_BYTES and copy.call is not None:
+        if n_bytes < _MOST_BYTES and copy.call is not None:
             of_place[facts.name(copy.outermost or copy.call)].append(copy)
     for place, copies in sorted(of_place.items()):
         if len(copies) < _LEAST_COPIES * facts.n_windows:
