@@ -77,9 +77,6 @@ _NEITHER_LATE: Final = (
     "Neither rank makes the other wait: with either as fast as the other, the run would be less "
     "than 2 % shorter."
 )
-_NOBODY_AFTER_SKEW: Final = (
-    "In the calls without start skew, no single rank is found that makes the others wait."
-)
 _MOSTLY_WAITING: Final = 0.5
 _SKEWED: Final = "start skew"
 _DIVIDED: Final = (
@@ -450,8 +447,6 @@ class Ranks(Data):
         remedies = found.late_ranks()
         late = [remedy.sentence for remedy in remedies]
         nobody = _NEITHER_LATE if len(found) == _FEWEST_CLOCKS else _NOBODY_LATE
-        if found.has_start_skew:
-            nobody = _NOBODY_AFTER_SKEW
         is_outside = any(it.cause == HOST_TIME_OUTSIDE for it in remedies)
         stacks = [_RECORD_STACKS] if is_outside else []
         is_divided = not late and (self.wait_share or 0) > _MOSTLY_WAITING

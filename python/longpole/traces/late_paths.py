@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from longpole.traces.late_ranks import LEAST_GAIN, RankRemedy
@@ -27,6 +28,9 @@ _MOSTLY_KERNELS: Final = 0.5
 _LEAST_ON_PATH: Final = 0.25
 """Minimum share of the path before late calls for a cause with this kind of time."""
 
+_LEAST_EXPLAINED: Final = 0.5
+"""Minimum length of this path for a contradiction, as a share of the wait in these calls."""
+
 
 class _Joined(Protocol):
     """What is asked of the joined ranks, which are a `TraceSet`."""
@@ -44,11 +48,11 @@ class _Joined(Protocol):
 
 
 def late_on_path(joined: _Joined, remedies: Sequence[RankRemedy]) -> tuple[RankRemedy, ...]:
-    """Return the remedies of ranks that are late in recorded calls, with the cause in these.
+    """Return the remedies, with causes that the recorded path does not contradict.
 
     Gains with start skew are those of a run whose recordings begin together. A host that ran
-    ahead during the skew is slow in that run, though it delays no recorded call. The cause is
-    therefore checked against the recorded path, unless all calls are late for the skew alone.
+    ahead during the skew is slow in that run, though it delays no recorded call. If the rank is
+    late in recorded calls, the cause is therefore that on the recorded path.
     """
     import polars as pl
 
@@ -59,12 +63,20 @@ def late_on_path(joined: _Joined, remedies: Sequence[RankRemedy]) -> tuple[RankR
     for rank in dict.fromkeys(remedy.rank for remedy in remedies):
         of_rank = [remedy for remedy in remedies if remedy.rank == rank]
         last = decided.filter(pl.col("last") == rank)
-        if _longest_wait(joined, last["call"])[1] < LEAST_GAIN * joined.pace_ns:
+        wait_ns = _longest_wait(joined, last["call"])[1]
+        if wait_ns < LEAST_GAIN * joined.pace_ns:
+            found += [replace(it, evidence=f"{_hidden(wait_ns)} {it.evidence}") for it in of_rank]
             continue
         late = last.filter(pl.col("cause").is_in(_LATE))["call"]
         recorded = None if late.is_empty() else _recorded_cause(joined, of_rank, late)
         found += [recorded] if recorded else of_rank
     return tuple(sorted(found, key=lambda remedy: (-remedy.gain_ns, remedy.rank)))
+
+
+def _hidden(wait_ns: int) -> str:
+    """Report that hardly any recorded call waits for a rank."""
+    waited = f"wait {duration(wait_ns)}" if wait_ns else "do not wait"
+    return f"Start skew hides this in the recorded calls, in which the others {waited} for it."
 
 
 def _recorded_cause(
@@ -80,14 +92,16 @@ def _recorded_cause(
     on_path: dict[str | None, int] = {"kernels": kernels_ns, "copies": _sum_of(_COPIES, before)}
     host_ns = _sum_of(_HOST, before)
     least_ns = _LEAST_ON_PATH * path_ns
-    if path_ns and all(on_path.get(it.time_class, host_ns) >= least_ns for it in of_rank):
+    if all(on_path.get(it.time_class, host_ns) >= least_ns for it in of_rank):
         return None
     other, wait_ns = _longest_wait(joined, late)
+    if path_ns < _LEAST_EXPLAINED * wait_ns:
+        return None
     n_late = count(late.len(), "call")
     waited = f"Rank {other} waits {duration(wait_ns)} for rank {rank} in {n_late}"
     run_ns = (joined.duration_ns, joined.duration_ns - wait_ns)
     compared_with = f"rank {other}"
-    is_told = path_ns > 0 and kernels_ns >= _MOSTLY_KERNELS * path_ns
+    is_told = kernels_ns >= _MOSTLY_KERNELS * path_ns
     kernels = _kernels_before(joined, late, (rank, other)) if is_told else None
     if kernels is None:
         evidence = f"{waited}; the path before these calls does not show why."
