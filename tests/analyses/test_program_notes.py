@@ -129,6 +129,34 @@ def test_launches_that_wait_for_their_kernels_are_noted(late_us, by, expected):
     assert ("launch_blocking" in notes(builder)) == expected
 
 
+@pytest.mark.parametrize(
+    ("n_cells", "device", "between", "expected"),
+    [
+        (8, "cuda", None, True),
+        (7, "cuda", None, False),
+        (8, "cpu", None, False),
+        (8, "cuda", "gemm", False),
+    ],
+)
+def test_recurrent_cells_in_a_loop_are_noted(n_cells, device, between, expected):
+    def add(builder, start):
+        for number in range(n_cells):
+            begin = start + 2_000 + 100 * number
+            builder.operator("aten::select", (begin, begin + 5))
+            builder.operator("aten::lstm_cell", (begin + 10, begin + 60))
+            if device == "cuda":
+                call, work = (begin + 20, begin + 25), (begin + 30, begin + 50)
+                builder.launch("lstm_cell_forward", call=call, work=work)
+            if between:
+                call, work = (begin + 70, begin + 75), (begin + 80, begin + 90)
+                builder.launch(between, call=call, work=work)
+
+    found = notes(steps(add)).get("recurrent_cells")
+    assert (found is not None) == expected
+    if found:
+        assert found["sentence"] == "a loop calls aten::lstm_cell 8 times a step"
+
+
 @pytest.mark.parametrize(("n_checked", "expected"), [(4, True), (1, False)])
 def test_a_backward_pass_that_is_checked_for_nan_is_noted(n_checked, expected):
     def add(builder, start):

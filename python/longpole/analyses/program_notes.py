@@ -40,6 +40,10 @@ _FEWEST_CHECKS: Final = 10
 _CHECKED_NODES: Final = 0.5
 _NODE: Final = "autograd::engine::evaluate_function"
 
+_CELLS: Final = ("aten::lstm_cell", "aten::gru_cell", "aten::rnn_tanh_cell", "aten::rnn_relu_cell")
+_FEWEST_CELLS: Final = 8
+"""Number of consecutive cells that shows a loop over a sequence."""
+
 # After fewer steps, a backward pass may still follow; a few nodes cost very little.
 _STEPS_WITHOUT_BACKWARD: Final = 3
 _FEWEST_NODES: Final = 10
@@ -268,6 +272,38 @@ def _unused_graph(trace: Trace, facts: Facts) -> tuple[Sequence[int], str] | Non
     return [event for events in nodes for event in events], told
 
 
+def _recurrent_cells(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] | None:
+    """Find recurrent cells that a loop applies to a sequence, with no other GPU work between."""
+    cells = sorted(facts.operators(*_CELLS), key=lambda row: (row.lane, row.start_ns))
+    found: list[int] = []
+    run: list[OnThread] = []
+    for cell in cells:
+        if not run or not _is_next_cell(facts, run[-1], cell):
+            found += _of_loop(facts, run)
+            run = []
+        run.append(cell)
+    found += _of_loop(facts, run)
+    per_step = max(round(facts.per_window(len(found))), 1)
+    name = facts.name(found[0]) if found else ""
+    return found, f"a loop calls {name} {count(per_step, 'time')} a step"
+
+
+def _is_next_cell(facts: Facts, last: OnThread, cell: OnThread) -> bool:
+    """Whether a cell is like the previous one and follows it, with no launch between."""
+    same = [(row.lane, row.window, facts.name(row.event)) for row in (last, cell)]
+    shapes = [_shapes(facts, row) for row in (last, cell)]
+    if same[0] != same[1] or shapes[0] != shapes[1]:
+        return False
+    return not facts.launched_in([(cell.lane, last.end_ns, cell.start_ns)])
+
+
+def _of_loop(facts: Facts, run: Sequence[OnThread]) -> list[int]:
+    """Return the cells of a loop on the GPU; none if they are too few."""
+    if len(run) < _FEWEST_CELLS or not facts.launched_in([run[0].time_range]):
+        return []
+    return [cell.event for cell in run]
+
+
 def _trains(facts: Facts) -> bool:
     """Whether there is a backward pass, or an optimizer, which follows one."""
     return bool(facts.operators(_NODE) or facts.annotations("Optimizer."))
@@ -301,6 +337,12 @@ RULES: Final = (
         "a convolution with a bias, then a batch norm in training (recorded shapes)",
         "create the convolution with `bias=False`",
         _bias_before_norm,
+    ),
+    Rule(
+        "recurrent_cells",
+        "8 or more LSTM, GRU or RNN cells in a row, with no other GPU work between",
+        "run the whole sequence in one call of `torch.nn.LSTM`, `GRU` or `RNN`",
+        _recurrent_cells,
     ),
     Rule(
         "lazy_loading",
