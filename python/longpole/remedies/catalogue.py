@@ -37,6 +37,7 @@ CATALOGUE: Final = (
     "pinned_copies",
     "repeated_copies",
     "converted_copies",
+    "narrowed_copies",
     "compile_overhead",
     "allocation",
     "optimizer_loop",
