@@ -407,7 +407,8 @@ class TraceSet:
     def late_ranks(self) -> tuple[RankRemedy, ...]:
         """Return the ranks that others wait for, with cause and gain, largest gain first.
 
-        With start skew, a cause must agree with the recorded path; otherwise it is `unknown cause`.
+        With start skew, a cause that the recorded path contradicts is replaced by the one that it
+        shows, or by `unknown cause`.
         """
         return self._late_ranks
 
