@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole.damage import blaming
 from longpole.errors import WindowError
@@ -498,7 +498,9 @@ class Trace(TraceTables):
             given, facts = self._core.verdict(
                 window, data_load=data_load, step_name=step_name, every_window=False
             )
-        parts, devices = with_trace(given, self._cost, between), self.device_properties
+        recorded_ns = self._recorded_ns(window, step_name)
+        parts = with_trace(given, self._cost, between, recorded_ns)
+        devices = self.device_properties
         chosen = (step, annotation, between, instance, whole, data_load, step_name)
 
         def at_ends(options: Options) -> Iterator[Facts]:
@@ -509,6 +511,13 @@ class Trace(TraceTables):
         return parts, lambda options: Facts(
             facts, parts, options, devices, lambda: at_ends(options)
         )
+
+    def _recorded_ns(self, window: tuple[Any, ...], step_name: str | None) -> int | None:
+        """Return the recorded length of a step, an annotation or the whole trace, if known."""
+        if self._as_recorded is None or window[0] in {"usual", "between"}:
+            return None
+        _, _, start_ns, end_ns, _ = self._as_recorded.core.scope(window, step_name=step_name)
+        return end_ns - start_ns
 
     def recording_cost(
         self, step_time_ns: int | None = None, *, step_name: str | None = None

@@ -49,7 +49,12 @@ def test_recorded_lengths_have_the_range_of_the_steps(recorded):
 
 def test_the_range_is_not_that_of_another_step(recorded):
     sentence = recorded.without_profiler().verdict(step=3).sentence
-    assert re.match(r"The step takes about \S+ ms without the profiler;", sentence)
+    as_recorded = f"{recorded.verdict(step=3).window.length_ns / 1e6:.2f} ms recorded"
+    told = r"The step takes about \S+ ms without the profiler \((.*?)\);"
+    assert re.match(told, sentence)[1] == as_recorded
+    whole = recorded.without_profiler().verdict(whole=True).sentence
+    length_ns = recorded.verdict(whole=True).window.length_ns
+    assert f"without the profiler ({length_ns / 1e6:.1f} ms recorded);" in whole
 
 
 @pytest.mark.parametrize("command", ["summary", "path", "whatif"])

@@ -153,6 +153,8 @@ class VerdictParts(TypedDict):
     """Whether an inference server marks its iterations, so that there is no loop to change."""
     runs_elsewhere: bool
     """Whether the GPU activities of the trace are all outside the window."""
+    recorded_ns: int | None
+    """Length of a chosen window as recorded, if the times do not contain the overhead."""
     range_ns: int | None
     """Length of the time range requested; None for other windows."""
     recording_cost: RecordingCost | None

@@ -103,9 +103,16 @@ def _known_of(parts: VerdictParts) -> list[str]:
     _, min_ns, max_ns, _ = parts["lengths_ns"]
     cost, longest = parts["recording_cost"], _longest(parts)
     if cost is not None and is_told(cost):
-        return [*(range_of(cost) if _is_of(parts, cost) else []), longest]
+        return [*(range_of(cost) if _is_of(parts, cost) else _recorded(parts)), longest]
     spread = duration_range(min_ns, max_ns) if max_ns > _ALIKE * min_ns and not longest else ""
     return [spread, longest, *_timed(parts, cost)]
+
+
+def _recorded(parts: VerdictParts) -> list[str]:
+    """Return the length of a chosen window as recorded, if no gap is left out of it."""
+    if parts["recorded_ns"] is None or parts["gaps"]:
+        return []
+    return [f"{duration(parts['recorded_ns'])} recorded"]
 
 
 def _timed(parts: VerdictParts, cost: RecordingCost | None) -> list[str]:

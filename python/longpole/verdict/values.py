@@ -58,6 +58,7 @@ def with_trace(
     parts: VerdictParts,
     cost: RecordingCost | None = None,
     between: tuple[int, int] | None = None,
+    recorded_ns: int | None = None,
 ) -> VerdictParts:
     """Add facts about the trace and the request that the core's results do not contain.
 
@@ -71,6 +72,7 @@ def with_trace(
         **parts,
         "runs_elsewhere": runs_elsewhere,
         "recording_cost": cost,
+        "recorded_ns": recorded_ns,
         "range_ns": None if between is None else between[1] - between[0],
         "bounds_of_cost": parts["bounds"],
     }
