@@ -88,7 +88,8 @@ def _measured(
     estimated, cost = _estimated(core, step_name, data_load)
     if found is not None and fits and not _are_alike(cost["step_ns"] or asked_ns, asked_ns):
         return found, _measured_cost(parts, asked_ns, times_ns)
-    if not fits and not is_as_recorded:
+    is_within = lengths_ns is not None and min(times_ns) <= lengths_ns[0] <= max(times_ns)
+    if not fits and not is_as_recorded and not is_within:
         why = "" if timings.drift_ns else ": the speed of the program may have changed meanwhile"
         took = duration_range(min(times_ns), max(times_ns))
         cost["misfit"] = (
