@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from longpole.analyses.diff.notes import details_of, notes_of
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["diff_blocks"]
 
 # Rows of the changes and of the kinds of time, if the answer is to fit on one screen.
-_FEW_CHANGES: Final = 5
+_FEW_ROWS: Final = 5
 _FEW_KINDS: Final = 4
 
 _LEAST_GAIN: Final = 0.005
@@ -68,12 +69,13 @@ def diff_blocks(diff: Findings, top: int | None = None) -> list[Block]:
     if diff.is_lost:
         return [Sentence(diff.sentence), Notes(list(diff.reasons))]
     worth = _worth_showing(diff) if diff.is_related else []
-    shown = worth[: _FEW_CHANGES if top is None else top]
+    shown = worth[: _few(worth) if top is None else top]
     work = _changes(diff, shown) if diff.is_related else None
     path = _path(diff, _FEW_KINDS if top is None else None) if diff.is_one_program else None
-    is_clear = top is None and all(row.is_alone for row in diff.predictions)
-    applied = _predictions(diff) if diff.is_one_program and not is_clear else None
-    tables = [_setups(diff), _lengths(diff), work, applied, path]
+    tables = [_setups(diff), _lengths(diff), work]
+    if top is not None and diff.is_one_program:
+        tables.append(_predictions(diff))
+    tables.append(path)
     if top is not None and diff.is_one_program:
         tables += _details(diff).values()
     left_out = _left_out(diff, len(shown)) if top is None else _not_listed(diff, len(shown))
@@ -82,6 +84,12 @@ def diff_blocks(diff: Findings, top: int | None = None) -> list[Block]:
         *(table for table in tables if table is not None and table.rows),
         Notes([*notes_of(diff, shown, is_brief=top is None), *left_out]),
     ]
+
+
+def _few(changes: list[Change]) -> int:
+    """Return how many changes fit on one screen; work that replaced other work takes two rows."""
+    rows = accumulate(1 + (it.relation in _REPLACED) for it in changes)
+    return sum(n_rows <= _FEW_ROWS for n_rows in rows)
 
 
 def _details(diff: Findings) -> dict[str, Table]:
@@ -293,10 +301,11 @@ def _left_out(diff: Findings, n_shown: int) -> Iterator[str]:
     rest = [
         count(n_worth - n_shown, "change") if n_worth > n_shown else "",
         f"{count(n_kinds, 'kind')} of time" if n_kinds else "",
+        "the predicted gains" if any(not row.is_alone for row in diff.predictions) else "",
         *_details(diff),
         count(len(details_of(diff)), "note"),
     ]
-    top = max(n_worth, _FEW_CHANGES)
+    top = max(n_worth, _FEW_ROWS)
     more = "".join(f", and {told}" for told in _small(diff))
     yield f"Left out: {listing([*filter(None, rest)])} (see --top {top}){more}."
 

@@ -63,7 +63,9 @@ _SAME_WORK: Final = (
 _WITHIN: Final = "The whole interval is within the gate."
 _NOT_BEYOND: Final = "There is a change, but the interval does not lie beyond the gate."
 _OPEN: Final = "The interval contains both no change and a change beyond the gate."
-_OF_INTERVAL: Final = frozenset({_WITHIN, _NOT_BEYOND, _OPEN})
+_BY_MACHINE: Final = "The machine may have made the whole change."
+_WITHIN_MACHINE: Final = "What is left of the change is within what the machine may have done."
+_OF_INTERVAL: Final = frozenset({_WITHIN, _NOT_BEYOND, _OPEN, _BY_MACHINE, _WITHIN_MACHINE})
 """Reasons that hold for one interval only."""
 
 # Weight of the variance of all work of a kind, as a number of further steps.
@@ -182,10 +184,8 @@ def judge_machine(
     if -gate <= low and high <= gate:
         if found.outcome == "neutral":
             return Judgement("neutral", interval, reasons, change)
-        why = "The machine may have made the whole change."
-        return Judgement("inconclusive", interval, (why, *reasons), change)
-    why = "What is left of the change is within what the machine may have done."
-    return Judgement("inconclusive", interval, (why, *reasons), change)
+        return Judgement("inconclusive", interval, (_BY_MACHINE, *reasons), change)
+    return Judgement("inconclusive", interval, (_WITHIN_MACHINE, *reasons), change)
 
 
 def if_both(found: Judgement, on_one_machine: Judgement) -> Judgement:
@@ -196,8 +196,8 @@ def if_both(found: Judgement, on_one_machine: Judgement) -> Judgement:
     if found.outcome == on_one_machine.outcome:
         return on_one_machine
     why = "The timed steps and unchanged operators leave it open whether the program changed."
-    reasons = dict.fromkeys((why, *on_one_machine.reasons))
-    return replace(on_one_machine, outcome="inconclusive", reasons=tuple(reasons))
+    reasons = (why, *(it for it in on_one_machine.reasons if it not in _OF_INTERVAL))
+    return replace(on_one_machine, outcome="inconclusive", reasons=reasons)
 
 
 def judge_cost(
