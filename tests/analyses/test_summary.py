@@ -92,7 +92,7 @@ def test_the_median_of_the_complete_steps_that_follow_another_is_the_default():
         )
     window = summary(builder).window
     assert (window.step, window.duration_ns) == (3, 20_000)
-    assert window.reason == "the median of 2 of 3 steps"
+    assert window.reason == "the shorter of 2 of 3 steps"
 
 
 def test_of_two_steps_the_second_is_chosen_and_the_first_named_as_the_one_before():

@@ -354,7 +354,8 @@ fn lone_step(found: &Steps) -> Option<Scope> {
             "",
         ),
         (count, n_rows, _) => {
-            Reason::always(format!("the median of {n_rows} of {count} steps; {which}"))
+            let usual = usual_of(found, &rows);
+            Reason::always(format!("{usual} of {n_rows} of {count} steps; {which}"))
         }
     };
     Some(of_run(found, &[row], reason))
@@ -385,10 +386,16 @@ fn run_reason(found: &Steps, run: &[usize]) -> Reason {
         let only = format!("of {n_all} {noun}, the only complete one with another before it");
         return Reason::new(format!("{only}{marked}"), marked.trim_start_matches([',', ';', ' ']));
     }
-    let median = format!("the median of {} of {n_all} {noun}{marked}", run.len());
+    let chosen = format!("{} of {} of {n_all} {noun}{marked}", usual_of(found, run), run.len());
     let differ = !are_alike(run.iter().map(|&row| found.rows[row].length_ns()));
-    let clause = if differ { &median } else { marked.trim_start_matches([',', ';', ' ']) };
-    Reason::new(median.clone(), clause)
+    let clause = if differ { &chosen } else { marked.trim_start_matches([',', ';', ' ']) };
+    Reason::new(chosen.clone(), clause)
+}
+
+/// Returns which of some iterations is shown: that of median length, of two unlike ones the shorter.
+fn usual_of(found: &Steps, rows: &[usize]) -> &'static str {
+    let differ = !are_alike(rows.iter().map(|&row| found.rows[row].length_ns()));
+    if rows.len() == 2 && differ { "the shorter" } else { "the median" }
 }
 
 /// Whether lengths are similar enough that any of them is representative.
