@@ -260,7 +260,7 @@ def test_a_step_that_was_launched_before_its_window_says_what_its_columns_count(
         builder.launch("gemm", call=(start + 2, start + 3), work=(5 + 50 * step, 54 + 50 * step))
     trace = builder.read()
     window = longpole.choose_window(trace, 2)
-    assert "the host runs ahead, so host work in this window is for later" in window.reason
+    assert "the host runs ahead: the host work of this" in window.reason
     found = longpole.operators(trace, window)
     assert found.rows.select("count", "self_ns", "n_activities").row(0) == (0, 0, 1)
     (_, notes) = found.blocks()

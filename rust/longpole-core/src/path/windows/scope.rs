@@ -327,10 +327,10 @@ fn ran_ahead(step: &Step, window: &Window, unit: Unit) -> Option<Reason> {
     if 2 * inside_ns.max(0) >= end_ns - start_ns {
         return None;
     }
-    let most = if inside_ns > 0 { "most " } else { "" };
+    let most = if inside_ns > 0 { "most of " } else { "" };
     let noun = unit.name();
     Some(Reason::always(format!(
-        "the host runs ahead, so {most}host work in this window is for later {noun}s"
+        "the host runs ahead: {most}the host work of this {noun} lies before this window"
     )))
 }
 
