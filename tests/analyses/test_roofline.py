@@ -100,6 +100,33 @@ def test_under_autocast_the_operator_with_the_types_of_the_kernels_counts():
     assert [row.precision for row in longpole.mfu(trace).rows] == ["bf16"]
 
 
+def test_a_recomputation_that_stops_before_its_kernel_computes_nothing():
+    mixed = {"Input type": ["c10::BFloat16", "float"]}
+    shapes = inputs([4096, 4096], [4096, 4096])
+    builder = TraceBuilder().header(deviceProperties=H100)
+    for begin, thread, is_complete in ((0, 1, True), (1000, 2, False)):
+        number = {"Sequence number": 7, "Fwd thread id": 0}
+        if thread == 2:
+            node = number | {"Fwd thread id": 1}
+            builder.operator("CheckpointBackward", (begin, begin + 95), thread=thread, **node)
+        outer = (begin + 1, begin + 90)
+        builder.operator("aten::linear", outer, thread=thread, **(shapes | mixed | number))
+        cast = inputs([4096, 4096], dtype="float")
+        builder.operator("aten::_to_copy", (begin + 2, begin + 9), thread=thread, **cast)
+        call = (begin + 3, begin + 4)
+        builder.launch("cast", call=call, work=(begin + 4, begin + 44), thread=thread)
+        inner = (begin + 10, begin + 80)
+        builder.operator("aten::linear", inner, thread=thread, **(shapes | number))
+        if is_complete:
+            call = (begin + 11, begin + 12)
+            builder.launch("gemm", call=call, work=(begin + 50, begin + 300), thread=thread)
+    trace = builder.read()
+    [row] = longpole.mfu(trace).rows
+    assert (row.flops, row.recomputed_flops, row.kernel_ns) == (2 * 4096**3, 0, 250_000)
+    found = {row["name"]: row for row in longpole.roofline(trace).rows.to_dicts()}
+    assert (found["aten::linear"]["calls"], found["aten::_to_copy"]["calls"]) == (1, 2)
+
+
 def test_the_utilisation_stands_below_the_roofline_with_the_same_number():
     trace = product(TraceBuilder().header(deviceProperties=H100), 0, 200).read()
     found = longpole.roofline(trace)
@@ -119,6 +146,17 @@ def test_more_than_the_memory_allows_is_explained(took_us, told):
     texts = [it.text for it in longpole.roofline(trace).blocks() if isinstance(it, Sentence)]
     assert any("More than 100 %" in text for text in texts) == bool(told)
     assert told is None or any(told in text for text in texts)
+
+
+def test_more_than_the_compute_peak_is_said_of_an_operator_that_the_table_cuts_off():
+    builder = product(TraceBuilder().header(deviceProperties=H100), 0, 200)
+    builder = builder.operator("aten::linear", (300, 310), **inputs([4096, 4096], [4096, 4096]))
+    trace = builder.launch("gemm", call=(301, 302), work=(302, 402)).read()
+    found = longpole.roofline(trace, top=1)
+    [table] = [it for it in found.blocks() if isinstance(it, Table)]
+    assert [row[0] for row in table.rows] == ["aten::mm [4096,4096]x[4096,4096]"]
+    [told] = [it.text for it in found.blocks() if isinstance(it, Sentence) and "reaches" in it.text]
+    assert told.startswith("aten::linear [4096,4096]x[4096,4096] reaches 138.9 % of the compute ")
 
 
 def test_a_kernel_that_is_in_the_window_in_part_counts_in_part():

@@ -180,14 +180,15 @@ def _operators(trace: Trace) -> tuple[pl.DataFrame, pl.DataFrame]:
 def _without_casting(trace: Trace, operators: pl.DataFrame, works: pl.DataFrame) -> pl.DataFrame:
     """Leave out operators that only cast their inputs and call themselves, as autocast does.
 
-    The types of such an operator are not those of its kernels.
+    The types of such an operator are not those of its kernels, and the kernels that cast are not
+    its own work: a recomputation may stop after them.
     """
-    known = operators.join(works.select("work", "name", "dtype"), on="work")
+    known = operators.join(works.select("work", "name", "dtypes"), on="work")
     # The number of an event is its row in `events`.
     parents = trace.events["parent"].gather(known["operator"])
-    inner = known.select("name", "dtype", operator=parents).drop_nulls("operator")
+    inner = known.select("name", "dtypes", operator=parents).drop_nulls("operator")
     pairs = known.join(inner, on=["operator", "name"], suffix="_inner")
-    casting = pairs.filter(pl.col("dtype") != pl.col("dtype_inner"))["operator"]
+    casting = pairs.filter(pl.col("dtypes") != pl.col("dtypes_inner"))["operator"]
     return operators.filter(~pl.col("operator").is_in(casting.unique().implode()))
 
 

@@ -163,7 +163,7 @@ class Roofline(Data):
             )
         listed = self.rows.filter(pl.col("flops").is_not_null())
         table = _table(listed, self.top)
-        sentences += map(Sentence, _above_roof(listed.head(self.top)))
+        sentences += map(Sentence, _above_roof(listed))
         return [*([table] if table.rows else []), *sentences, *counted]
 
     def _missing(self) -> str:
@@ -359,14 +359,17 @@ def _table(rows: pl.DataFrame, top: int) -> Table:
 
 
 def _above_roof(rows: pl.DataFrame) -> list[str]:
-    """Explain shares of the roofline above 100 %."""
-    bounds = rows.filter(pl.col("of_roof") > 1)["bound"]
-    told = {
-        "memory": "More than 100 % of the memory bandwidth: part of the data was in a cache.",
-        "compute": "More than 100 % of the compute peak cannot be: the peak, the shapes or the"
-        " recorded times are wrong.",
-    }
-    return [text for bound, text in told.items() if (bounds == bound).any()]
+    """Explain shares of the roofline above 100 %, also of operators that the table cuts off."""
+    above = rows.filter(pl.col("of_roof") > 1).sort("of_roof", descending=True)
+    told = []
+    if (above["bound"] == "memory").any():
+        told.append("More than 100 % of the memory bandwidth: part of the data was in a cache.")
+    for row in above.filter(pl.col("bound") == "compute").head(1).iter_rows(named=True):
+        told.append(
+            f"{_label(row)} reaches {share(row['of_roof'])} of the compute peak, more than a device"
+            " can: the peak, the shapes or the recorded times are wrong."
+        )
+    return told
 
 
 def _measured_table(measured: pl.DataFrame, top: int) -> list[Block]:
