@@ -259,6 +259,27 @@ def test_one_gap_is_named_and_the_rest_is_answered():
     assert verdict.sentence.count(" takes 1.01 ms, recomputed;") == 1
 
 
+@pytest.mark.parametrize(
+    ("has_host", "told"),
+    [
+        (
+            False,
+            "no GPU activity is recorded (likely work launched before the recording, or set-up on"
+            " first use), the trace takes",
+        ),
+        (True, "the host is in load and no device is busy (likely set-up on first use), the trace"),
+    ],
+)
+def test_a_gap_before_the_first_activity_may_be_work_from_before_the_recording(has_host, told):
+    builder = TraceBuilder()
+    for number in range(10):
+        call, begin = (2 * number, 2 * number + 2), 500 + 91 * number
+        builder = builder.launch("gemm", call=call, work=(begin, begin + 90))
+    if has_host:
+        builder = builder.operator("load", (22, 490))
+    assert told in builder.read().verdict(whole=True).sentence
+
+
 def test_time_that_is_unexplained_in_many_places_leaves_the_answer_open_or_bounded():
     verdict = gaps(6).read().verdict(whole=True)
     assert "Without one gap" not in verdict.sentence

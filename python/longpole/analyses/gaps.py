@@ -23,6 +23,8 @@ __all__ = ["GapRow", "gaps"]
 
 
 _EVENTS: Final = ("next_event", "previous_event", "call")
+# The sum of a start and a duration, each rounded, can miss the start of what follows by this much.
+_ROUNDING_NS: Final = 1
 
 
 class GapRow(Row):
@@ -33,7 +35,7 @@ class GapRow(Row):
     """Its start, from the start of the window."""
     duration_ns: int
     cause: str
-    """Cause as in `idle_time`; a late launch followed by a longer wait is one gap here."""
+    """Cause as in `idle_time`: a late launch and a longer wait after it are two rows."""
     host_name: str | None
     """Activity of the launching thread that took most of `host_ns`, as in `host_while_idle`."""
     next_event: int | None
@@ -56,7 +58,8 @@ def gaps(
 ) -> pl.DataFrame:
     """List the idle gaps of each device: when, how long, why, and what the host did meanwhile.
 
-    Sums by cause are in `idle_time`, sums by what the host did in `host_while_idle`.
+    Sums by cause are in `idle_time`, sums by what the host did in `host_while_idle`. Gaps of 1 ns
+    are left out: times are rounded to that.
 
     Parameters
     ----------
@@ -87,7 +90,10 @@ def gaps(
     rows = (
         _with_neighbours(trace, found)
         .join(_host_names(trace, found), on="span", how="left")
-        .with_columns(offset_ns=offset_ns, window_share=share, cause=_CAUSE)
+        .with_columns(cause=_CAUSE)
+        .pipe(_divided)
+        .filter(pl.col("duration_ns") > _ROUNDING_NS)
+        .with_columns(offset_ns=offset_ns, window_share=share)
         .sort("duration_ns", "start_ns", "device", descending=[True, False, False])
         .select(pl.col(name).cast(dtype) for name, dtype in schema.items())
     )
@@ -109,6 +115,26 @@ _CAUSE = (
 """Cause of the whole gap, also if the window clips it."""
 
 
+def _divided(rows: pl.DataFrame) -> pl.DataFrame:
+    """Divide the gaps in which the next activity waited long after its launch, as `idle_time`."""
+    start_ns, duration_ns = pl.col("start_ns"), pl.col("duration_ns")
+    returned_ns = pl.col("call_end_ns").clip(pl.col("previous_end_ns"), pl.col("next_start_ns"))
+    waits = (pl.col("cause") == "waiting_for_launch") & (
+        pl.col("next_start_ns") - returned_ns >= SHORT_NS
+    )
+    split_ns = returned_ns.clip(start_ns, start_ns + duration_ns)
+    late = rows.filter(waits)
+    launching = late.with_columns(duration_ns=split_ns - start_ns)
+    waiting = late.with_columns(
+        start_ns=split_ns,
+        duration_ns=start_ns + duration_ns - split_ns,
+        cause=pl.lit("other_wait"),
+        host_ns=pl.lit(0, pl.Int64),
+        host_name=pl.lit(None, pl.String),
+    )
+    return pl.concat([rows.filter(~waits.fill_null(value=False)), launching, waiting])
+
+
 def _with_neighbours(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
     """Add the activities before and after each gap; null before the first activity."""
     works = sweeps.activities(trace).filter(pl.col("duration_ns") >= 0)
@@ -124,12 +150,16 @@ def _with_neighbours(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
     following = works.select(
         "call_start_ns", next_event="event", next_name=name, next_start_ns="start_ns"
     )
+    calls = trace.events.select(
+        call="event", call_end_ns=pl.col("start_ns") + pl.col("duration_ns")
+    )
     return (
         found.rename({"next": "next_event"})
         .with_columns(at_ns="start_ns")
         .sort("at_ns")
         .join_asof(ends, on="at_ns", by="device", check_sortedness=False)
         .join(following, on="next_event", how="left")
+        .join(calls, on="call", how="left")
         .with_columns(pl.col("previous_end_ns").fill_null(pl.col("start_ns")))
     )
 

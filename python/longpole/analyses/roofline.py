@@ -364,11 +364,12 @@ def _above_roof(rows: pl.DataFrame) -> list[str]:
     told = []
     if (above["bound"] == "memory").any():
         told.append("More than 100 % of the memory bandwidth: part of the data was in a cache.")
-    for row in above.filter(pl.col("bound") == "compute").head(1).iter_rows(named=True):
-        told.append(
-            f"{_label(row)} reaches {share(row['of_roof'])} of the compute peak, more than a device"
-            " can: the peak, the shapes or the recorded times are wrong."
-        )
+    impossible = above.filter(pl.col("bound") == "compute").head(1)
+    told += (
+        f"{_label(row)} reaches {share(row['of_roof'])} of the compute peak, more than a device"
+        " can: the peak, the shapes or the recorded times are wrong."
+        for row in impossible.iter_rows(named=True)
+    )
     return told
 
 

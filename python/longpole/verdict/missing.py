@@ -177,7 +177,13 @@ def _around(gap: GapParts) -> str:
         else f"a device is busy for {duration(gap['busy_ns'])}"
     )
     around = f"in which {host} and {device}" if is_named else f"in which {device}"
-    return f"{around} (likely set-up on first use)" if gap["is_first"] else around
+    if not gap["is_first"]:
+        return around
+    # Set-up blocks the host in a call; waiting for work from before the recording does not.
+    if not name:
+        unrecorded = "in which no GPU activity is recorded"
+        return f"{unrecorded} (likely work launched before the recording, or set-up on first use)"
+    return f"{around} (likely set-up on first use)"
 
 
 def stopped(parts: VerdictParts) -> str:
