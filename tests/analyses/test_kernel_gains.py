@@ -62,6 +62,20 @@ def test_a_kernel_near_the_limits_of_its_device_is_told_from_one_far_away():
     assert rows["of_roof"].to_list() == pytest.approx([found["slow_sgemm"]])
 
 
+@pytest.mark.parametrize(
+    ("took_us", "saved_ns"),
+    [(2_000, 0), (2_500, 448_673), (8_200, 4_100_000)],  # at the roofline 2,051 us
+)
+def test_no_kernel_gains_more_than_the_limits_of_its_device_allow(took_us, saved_ns):
+    inputs = {"Input Dims": [[4096, 4096], [4096, 4096]], "Input type": ["float", "float"]}
+    builder = TraceBuilder().header(deviceProperties=H100)
+    builder.operator("aten::mm", (0, 20), **inputs)
+    builder.launch("sgemm", call=(5, 10), work=(12, 12 + took_us))
+    row = kernel_gains(builder.read()).row(0, named=True)
+    assert row["gain_ns"] == pytest.approx(saved_ns, abs=2)
+    assert row["bound_ns"] > 0.99 * 1_000 * took_us
+
+
 def test_where_no_kernel_runs_operators_are_ranked():
     builder = TraceBuilder().operator("aten::linear", (0, 30)).operator("aten::mm", (5, 25))
     trace = builder.operator("aten::add", (30, 36)).read()
@@ -88,7 +102,7 @@ def test_tune_counts_what_is_not_worth_it(tmp_path, capsys):
     builder.launch("tiny", call=(2, 3), work=(1_000, 1_004)).write(path)
     assert program.run(["tune", "--from-trace", str(path)]) == 0
     said = capsys.readouterr().out
-    assert "1 more kernel would save less than 0.5 % if twice as fast" in said
+    assert "1 more kernel would save less than 0.5 % if tuned" in said
     assert "tiny" not in said
     assert program.run(["table", str(path), "kernel_gains"]) == 0
     assert "tiny" in capsys.readouterr().out

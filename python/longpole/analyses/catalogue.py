@@ -52,7 +52,7 @@ TABLES: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Kernels": {
         "kernels": "GPU activities of a window by name: count and time",
-        "kernel_gains": "Kernels worth tuning, by what half of their time would save",
+        "kernel_gains": "Kernels worth tuning, by what twice their speed would save",
         "roofline": "How close kernels come to the limits of their device, and the lost time",
         "mfu": "Model FLOPs utilisation of a step",
         "operator_kernels": "Kernels that each operator launches, with their launch delays",

@@ -1,4 +1,4 @@
-"""Table `kernel_gains`: kernels worth tuning, by the time saved if they took half as long."""
+"""Table `kernel_gains`: kernels worth tuning, by the time saved if they were twice as fast."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ __all__ = ["KernelGainRow", "kernel_gains"]
 Kind: TypeAlias = Literal["kernel", "operator"]
 
 _MOST_KERNELS: Final = 20
+_HALF: Final = 0.5
 
 
 class KernelGainRow(Row):
@@ -39,7 +40,9 @@ class KernelGainRow(Row):
     path_ns: int
     """Part of their time in the window that is on the critical path."""
     gain_ns: int
-    """Time saved in the window if the kernels took half as long."""
+    """Time saved in the window if the kernels took half as long, or reached the roofline if that
+    saves less (`of_roof`).
+    """
     gain_share: float
     """Gain as a share of the window."""
     of_roof: float | None
@@ -52,7 +55,7 @@ class KernelGainRow(Row):
     duration_ns: int
     """Time in the window (self time for operators); concurrent kernels each count in full."""
     bound_ns: int
-    """Time saved if the kernels took no time: upper bound of the gain from tuning."""
+    """Time saved if the kernels took no time, as when they are fused into others."""
     operator_name: str | None
     shapes: str | None
     """Shapes and types of its inputs; null if not recorded."""
@@ -63,8 +66,9 @@ def kernel_gains(trace: Trace, window: Window | None = None) -> pl.DataFrame:
     """Rank kernels by the gain of the window if they ran twice as fast.
 
     Gains are computed with `CriticalPath.what_if`, one kernel name at a time: a kernel that runs
-    concurrently with something longer gains nothing, regardless of its duration. The 20 names with
-    most time on the path are evaluated. Without kernels in the window, operators are ranked.
+    concurrently with something longer gains nothing, regardless of its duration. No kernel is
+    assumed to exceed the roofline. The 20 names with most time on the path are evaluated. Without
+    kernels in the window, operators are ranked.
 
     Returns
     -------
@@ -99,7 +103,7 @@ def kernel_gains(trace: Trace, window: Window | None = None) -> pl.DataFrame:
                 "name": name,
                 **figures.get(name, {"count": 0, "duration_ns": 0}),
                 "path_ns": total["duration_ns"],
-                **_gains(path, kind, name),
+                **_gains(path, kind, name, roofs.get(name)),
                 "of_roof": roofs.get(name),
                 "operator": operator,
                 "operator_name": None if operator is None else names[operator],
@@ -130,16 +134,17 @@ def _on_path(path: CriticalPath, kind: Kind) -> list[NameTotal]:
     return totals[:_MOST_KERNELS]
 
 
-def _gains(path: CriticalPath, kind: Kind, name: str) -> dict[str, Any]:
-    """Return the gain of the window if all kernels of a name took half as long, or no time.
+def _gains(path: CriticalPath, kind: Kind, name: str, of_roof: float | None) -> dict[str, Any]:
+    """Return the gain of the window if all kernels of a name were faster, or took no time.
 
     Shortening one event never lengthens another, so no gain is negative.
     """
     only = f"^{re.escape(name)}$"
-    half = max(0, path.what_if(Scale(by=0.5, kind=kind, matching=only)).gain_ns)
+    factor = min(1.0, max(_HALF, of_roof or 0.0))
+    faster = max(0, path.what_if(Scale(by=factor, kind=kind, matching=only)).gain_ns)
     none = max(0, path.what_if(Drop(kind=kind, matching=only)).gain_ns)
-    share = half / max(1, path.length_ns)
-    return {"gain_ns": half, "gain_share": share, "bound_ns": none}
+    share = faster / max(1, path.length_ns)
+    return {"gain_ns": faster, "gain_share": share, "bound_ns": none}
 
 
 def _shapes(trace: Trace, operators: list[int | None]) -> dict[int, str]:

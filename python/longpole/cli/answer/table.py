@@ -67,7 +67,7 @@ _OF_SIDES: Final[Mapping[Side, str]] = {
 }
 _SHOWN_ROWS: Final = 50
 _LEAST_GAIN: Final = 0.005
-"""Kernels with a smaller gain from running twice as fast are not worth tuning."""
+"""Kernels with a smaller gain in `kernel_gains` are not worth tuning."""
 
 
 class TableData(Row):
@@ -203,7 +203,7 @@ def _less(rows: pl.DataFrame, worth: pl.DataFrame) -> list[Block]:
         return []
     others = count(n_others, f"more {rows['kind'][0]}")
     told = f"{others} would save less than {share(_LEAST_GAIN)}"
-    return [Sentence(f"{told} if twice as fast: `longpole table TRACE kernel_gains` lists all.")]
+    return [Sentence(f"{told} if tuned: `longpole table TRACE kernel_gains` lists all.")]
 
 
 def memory_table(path: str, recording: Allocations, *, shown: Shown) -> Answer:
