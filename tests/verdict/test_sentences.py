@@ -264,8 +264,7 @@ def test_one_gap_is_named_and_the_rest_is_answered():
     [
         (
             False,
-            "no GPU activity is recorded (likely work launched before the recording, or set-up on"
-            " first use), the trace takes",
+            "is recorded (likely work launched before the recording, or set-up on first use), the",
         ),
         (True, "the host is in load and no device is busy (likely set-up on first use), the trace"),
     ],

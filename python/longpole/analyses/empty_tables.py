@@ -10,13 +10,18 @@ from longpole import sweeps
 from longpole.allocations import Allocations, trace_allocations
 from longpole.damage import record_hint
 from longpole.recording import options_for
+from longpole.selection.grammar import tokens_of
+from longpole.wording import escape, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from longpole.trace import Trace
 
-__all__ = ["why_empty"]
+__all__ = ["why_empty", "why_unmatched"]
+
+
+_LONGEST: Final = 120
 
 
 class _Need(NamedTuple):
@@ -155,6 +160,30 @@ _NOT_OF_WINDOWS: Final = frozenset(
         *("kernel_gains", "violations"),
     )
 )
+
+
+def why_unmatched(condition: str, recording: Trace | Allocations) -> str:
+    """Return why no row matches a condition; names are compared as recorded, not as shown.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> trace = TraceBuilder().launch("nvjet_tst_64x8_TNT", call=(0, 1), work=(2, 9)).read()
+    >>> why_unmatched("name LIKE '%gemm%'", trace)[30:]
+    'Names are compared as recorded: gemm 64x8 bf16 (nvjet) is nvjet_tst_64x8_TNT.'
+    """
+    told = "No row matches the condition."
+    if isinstance(recording, Allocations):
+        return told
+    texts = [str(token.value) for token in tokens_of(condition) if token.kind == "text"]
+    asked = [text.strip("%^$.* ").casefold() for text in texts]
+    names = sweeps.activities(recording)["name"].cast(pl.String).drop_nulls()
+    for name in names.unique(maintain_order=True):
+        shown = short_name(name)
+        if any(text and text in shown.casefold() and text not in name.casefold() for text in asked):
+            recorded = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
+            return f"{told} Names are compared as recorded: {shown} is {escape(recorded)}."
+    return told
 
 
 def why_empty(name: str, recording: Trace | Allocations, *, is_part: bool = False) -> str:

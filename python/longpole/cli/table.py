@@ -59,8 +59,8 @@ where_option: Final = click.option(
     "--where",
     metavar="CONDITION",
     help="Only what matches a condition, such as \"name LIKE '%gemm%' AND stream = 7\", with AND,"
-    " OR, NOT, IN, BETWEEN, LIKE, ILIKE, REGEXP and IS NULL. In a table of totals, it chooses the"
-    " events that are added up, not the rows.",
+    " OR, NOT, IN, BETWEEN, LIKE, ILIKE, REGEXP and IS NULL. Names are those recorded. In a table"
+    " of totals, it chooses the events that are added up, not the rows.",
 )
 
 
@@ -173,7 +173,7 @@ def table(
     \b
     Examples:
       longpole table trace.json.gz
-      longpole table trace.json.gz kernels --where "name LIKE '%gemm%'"
+      longpole table trace.json.gz kernels --where "name REGEXP 'gemm|nvjet'"
       longpole table trace.json.gz operators --shapes --top 10
       longpole table trace.json.gz roofline --peak bf16=800 --step 3
       longpole table rank*.json.gz activities --sort inside_ns --format jsonl

@@ -163,7 +163,7 @@ def path_table(path: str, trace: Trace, found: Found, *, shown: Shown) -> Answer
     rows = rows_of_path(trace, found, shown)
     verdict = found.verdict()
     known = known_of(path, trace, found, verdict)
-    why = partial(_why_empty, shown.table, trace, found)
+    why = partial(_why_empty, shown, trace, found)
     return _of_rows(shown, rows, found.title, known, why=why), exit_code_of(verdict)
 
 
@@ -176,7 +176,7 @@ def question_table(
     notes: list[Block] = []
     if shown.table in _OF_QUEUES and window:
         notes += _uncounted(trace, window)
-    why = partial(_why_empty, shown.table, trace, window)
+    why = partial(_why_empty, shown, trace, window)
     answer = _answer_of(trace, window, shown)
     notes += _impossible(answer, shown.table, trace)
     return _answered(answer, shown, title, known, why=why, notes=notes)
@@ -189,7 +189,7 @@ def worth_tuning(path: str, trace: Trace, window: Window | None) -> Answer:
     worth = rows.filter(rows["gain_share"] >= _LEAST_GAIN)
     title = "whole trace" if window is None else window.title
     n_others = rows.height - worth.height
-    why = partial(_why_empty, shown.table, trace, window)
+    why = partial(_why_empty, shown, trace, window)
     known = known_of_window(path, trace, window)
     document = _of_rows(shown, worth, title, known, why=why, notes=_less(rows, worth))
     truncated = {"rows": {"shown": worth.height, "total": rows.height}} if n_others else None
@@ -210,7 +210,7 @@ def memory_table(path: str, recording: Allocations, *, shown: Shown) -> Answer:
     """Return a table about a memory timeline or snapshot."""
     source = f"memory {recording.source}"
     known = {"input": {"path": path, "format": source.replace(" ", "-")}}
-    why = partial(_why_empty, shown.table, recording)
+    why = partial(_why_empty, shown, recording)
     return _answered(_answer_of(recording, None, shown), shown, source, known, why=why)
 
 
@@ -269,13 +269,15 @@ def _answered(
     import polars as pl
 
     if isinstance(answer, pl.DataFrame):
-        # An empty table is an answer too: nothing matches the question or the condition.
+        # An empty table is an answer too: nothing matches the question, or as below the condition.
         return _of_rows(
             shown, _sorted(answer, shown), title, known, why=why, notes=notes
         ), exit_codes.OK
     blocks, records = answer.blocks(), answer.records()
+    is_unmatched = shown.where is not None and not records
+    blocks = [Sentence(why())] if is_unmatched else blocks
     path = known["input"]["path"]
-    code = code_of(records, blocks)
+    code = exit_codes.OK if is_unmatched else code_of(records, blocks)
     document = Document(
         schema=TABLE,
         **known,
@@ -327,7 +329,7 @@ def _of_rows(
 
 def _blocks(rows: pl.DataFrame, shown: Shown, why: Callable[[], str]) -> list[Block]:
     if rows.is_empty():
-        return [Sentence("No row matches the condition." if shown.where else why())]
+        return [Sentence(why())]
     most = shown.top or _SHOWN_ROWS
     notes = map(Sentence, legend(shown.table, rows.head(most)))
     blocks: list[Block] = [table_of(rows, shown.sort, most=most), *notes]
@@ -351,12 +353,14 @@ def _impossible(answer: Any, table: str, trace: Trace) -> list[Block]:
 
 
 def _why_empty(
-    table: str, recording: Trace | Allocations, about: Window | Found | None = None
+    shown: Shown, recording: Trace | Allocations, about: Window | Found | None = None
 ) -> str:
     """Return why a table about a window, or else the whole recording, has no rows."""
-    from longpole.analyses.empty_tables import why_empty
+    from longpole.analyses.empty_tables import why_empty, why_unmatched
 
-    return why_empty(table, recording, is_part=about is not None and about.is_part)
+    if shown.where is not None:
+        return why_unmatched(shown.where, recording)
+    return why_empty(shown.table, recording, is_part=about is not None and about.is_part)
 
 
 def _timed(waits: pl.DataFrame, trace: Trace) -> pl.DataFrame:
