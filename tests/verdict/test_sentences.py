@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import longpole
+from longpole.cli import program
 from longpole.report.text import text
 from longpole.testing import TraceBuilder
 from longpole.verdict.blocks import ranked
@@ -257,6 +258,36 @@ def test_one_gap_is_named_and_the_rest_is_answered():
     assert "no device is busy" in verdict.sentence
     assert verdict.gains["kernels"] > 0.8
     assert verdict.sentence.count(" takes 1.01 ms, recomputed;") == 1
+    # Ten kernels of 90 us: the share is of the same 1.01 ms.
+    assert verdict.actions[0].startswith("gemm takes 89 % of the time (10 kernels; ")
+
+
+def test_answers_about_the_time_with_a_gap_say_so(tmp_path, capsys):
+    path = str(gaps(1).write(tmp_path / "trace.json"))
+    told = "the 1.41 ms with the gap of 401 µs that the verdict leaves out."
+    assert program.run(["summary", path, "--whole"]) == 0
+    assert f"Shares in tables are of {told}" in " ".join(capsys.readouterr().out.split())
+    program.run(["whatif", path, "--whole", "--scale", "kernel=0.5"])
+    assert f"The change is computed for {told}" in " ".join(capsys.readouterr().out.split())
+    program.run(["report", path, "--whole", "-o", str(tmp_path / "report.html")])
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert told[4:-1] in page
+    path = str(gaps(0).write(tmp_path / "without.json"))
+    assert program.run(["summary", path, "--whole"]) == 0
+    assert "Shares in tables" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("second_us", "is_named"), [(95, True), (40, False)])
+def test_a_second_kernel_is_named_if_it_takes_nearly_as_long(second_us, is_named):
+    builder, begin = TraceBuilder(), 20
+    for number in range(4):
+        for name, took in (("experts_up", 100), ("experts_down", second_us)):
+            call = (number, number + 0.4)
+            builder.launch(name, call=call, work=(begin, begin + took))
+            begin += took
+    [told] = builder.read().verdict(whole=True).actions
+    assert told.startswith("experts_up takes ")
+    assert (", and experts_down " in told) == is_named
 
 
 @pytest.mark.parametrize(
@@ -264,7 +295,7 @@ def test_one_gap_is_named_and_the_rest_is_answered():
     [
         (
             False,
-            "is recorded (likely work launched before the recording, or set-up on first use), the",
+            "the trace shows no GPU activity (likely work launched before it begins, or",
         ),
         (True, "the host is in load and no device is busy (likely set-up on first use), the trace"),
     ],

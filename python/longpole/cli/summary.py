@@ -26,7 +26,7 @@ from longpole.errors import WindowError
 from longpole.recording_cost import timing_blocks
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import DATA_FORMATS, Document
-from longpole.verdict.blocks import left_out_of, verdict_blocks
+from longpole.verdict.blocks import left_out_of, verdict_blocks, with_gaps
 from longpole.wording import count, duration, listing, operator_name, share, short_name
 
 if TYPE_CHECKING:
@@ -419,6 +419,8 @@ def _notes(trace: Trace, found: Summary, shown: Collection[str]) -> list[str]:
     if max(times_ns, default=0) > found.window.duration_ns:
         told = f"Times longer than the {found.window.noun} are sums over several devices, threads"
         notes.append(f"{told} or streams.")
+    with_gap = with_gaps(found.verdict, found.window.duration_ns)
+    notes += [f"Shares in tables are of the {told}." for told in with_gap]
     notes += _cut(trace, found, shown)
     unlinked = found.unlinked
     if unlinked.n_unlinked:

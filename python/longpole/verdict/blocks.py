@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.report.blocks import Notes, Sentence
 from longpole.verdict.actions import LEAST
 from longpole.windows import noun_of
+from longpole.wording import count, duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.verdict.findings import Findings, Remedy
 
-__all__ = ["basis_of", "left_out_of", "none_of", "ranked", "verdict_blocks"]
+__all__ = ["basis_of", "left_out_of", "none_of", "ranked", "verdict_blocks", "with_gaps"]
 
 # Missing records that determine an upper bound; it is explained if it is at least the first share,
 # and the lower bound is less than the second.
@@ -59,6 +60,15 @@ def basis_of(verdict: Findings) -> list[str]:
 def left_out_of(verdict: Findings) -> list[str]:
     """List what a short verdict leaves out, for outputs with more space."""
     return [f"Also possible: {line}" for line in verdict.left_out]
+
+
+def with_gaps(verdict: Findings, length_ns: int) -> list[str]:
+    """Return a note on a length that includes gaps, which the verdict about it leaves out."""
+    if not verdict.gaps or verdict.window.n != 1:
+        return []
+    gaps = "the gap" if len(verdict.gaps) == 1 else f"{count(len(verdict.gaps), 'gap')}"
+    total = duration(sum(gap.duration_ns for gap in verdict.gaps))
+    return [f"{duration(length_ns)} with {gaps} of {total} that the verdict leaves out"]
 
 
 def ranked(remedies: Sequence[Remedy]) -> Notes:

@@ -181,8 +181,8 @@ def _around(gap: GapParts) -> str:
         return around
     # Set-up blocks the host in a call; waiting for work from before the recording does not.
     if not name:
-        unrecorded = "in which no GPU activity is recorded"
-        return f"{unrecorded} (likely work launched before the recording, or set-up on first use)"
+        idle = "in which the trace shows no GPU activity"
+        return f"{idle} (likely work launched before it begins, or set-up on first use)"
     return f"{around} (likely set-up on first use)"
 
 

@@ -32,6 +32,9 @@ _MOST_OF_IT: Final = 0.5
 # Part of the time of an event that is at least on the critical path, which tells which event it is.
 _NEARLY: Final = 0.9
 
+# The second name is reported too if it has at least this share of the time of the first.
+_ALIKE: Final = 0.75
+
 # A first launch that takes less loads little.
 _LEAST_LOADING_NS: Final = 100_000
 
@@ -55,10 +58,13 @@ def _host(facts: Facts) -> Iterator[str]:
         return
     if facts.parts["busiest"] is not None:
         name, part, n_events, longest, *_ = facts.parts["busiest"]
+        rest = facts.mean_ns * facts.n_windows / _total_ns(facts)
+        part *= rest
         if part >= _LEAST:
             calls = _calls(facts, n_events)
-            if n_events > 1 and longest >= _MOST_OF_IT * part:
-                calls = f"{count(n_events, 'call')}, one of which takes {whole_percent(longest)}"
+            if n_events > 1 and longest * rest >= _MOST_OF_IT * part:
+                takes = f"one of which takes {whole_percent(longest * rest)}"
+                calls = f"{count(n_events, 'call')}, {takes}"
                 calls += _which(facts, name, longest)
             yield f"{short_name(name, _WIDEST)} takes {whole_percent(part)} of the time ({calls})."
 
@@ -184,8 +190,11 @@ def _longest(
     """Yield the name with most time, if it has enough; concurrent work takes at most all of it."""
     if not of_name:
         return
-    name, works = max(of_name.items(), key=lambda row: sum(it.duration_ns for it in row[1]))
-    part = sum(work.duration_ns for work in works) / (facts.mean_ns * facts.n_windows)
+    time_ns = {name: sum(work.duration_ns for work in works) for name, works in of_name.items()}
+    ranked = sorted(time_ns, key=lambda name: -time_ns[name])
+    name, works = ranked[0], of_name[ranked[0]]
+    total_ns = _total_ns(facts)
+    part = time_ns[name] / total_ns
     if part >= _LEAST:
         n_works = max(round(facts.per_window(len(works))), 1)
         taken = f"{whole_percent(part)} of the time"
@@ -194,7 +203,19 @@ def _longest(
             taken = f"{duration(shown_ns)}, several at a time"
         number = count(n_works, one, several)
         each = f" {facts.each}" if facts.n_windows > 1 else ""
+        also = [
+            f", and {short_name(other, _WIDEST)} {whole_percent(time_ns[other] / total_ns)}"
+            for other in ranked[1:2]
+            if total_ns >= time_ns[other] >= _ALIKE * time_ns[name]
+        ]
         yield (
             f"{short_name(name, _WIDEST)} takes {taken} ({number}{each}; longest: event "
-            f"{facts.longest(works)[0]})."
+            f"{facts.longest(works)[0]}){''.join(also)}."
         )
+
+
+def _total_ns(facts: Facts) -> float:
+    """Return the time that the verdict is about: all windows, without the gaps it leaves out."""
+    if facts.parts["gaps"]:
+        return max(facts.parts["lengths_ns"][3], 1)
+    return facts.mean_ns * facts.n_windows

@@ -10,6 +10,7 @@ from longpole.recording_cost import unused_timings
 from longpole.report.blocks import Bar, Notes, Sentence, color_of
 from longpole.report.overview import Interval, Intervals, Stack, Tile, Tiles
 from longpole.report.sections import Section
+from longpole.verdict.blocks import with_gaps
 from longpole.wording import count, duration, memory_size, share, short_name
 
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ def _step_tile(found: Summary) -> Iterator[Tile]:
         if least_ns is not None and most_ns is not None and least_ns < most_ns:
             notes.append(f"{cost['status']}: {duration(least_ns)} to {duration(most_ns)}")
         notes += unused_timings(cost)
+    notes += with_gaps(found.verdict, window.duration_ns)
     noun = "Whole trace" if is_whole else f"{window.noun.capitalize()} time"
     yield Tile(noun, duration(window.duration_ns), notes)
 

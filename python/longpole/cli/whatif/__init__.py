@@ -31,7 +31,7 @@ from longpole.recording_cost import step_blocks, timing_blocks
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Abstention, Document, Warned
 from longpole.verdict import Remedy, Verdict
-from longpole.verdict.blocks import basis_of, none_of, ranked
+from longpole.verdict.blocks import basis_of, none_of, ranked, with_gaps
 from longpole.wording import count, duration, share
 
 if TYPE_CHECKING:
@@ -210,6 +210,7 @@ def _changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[
             *_selected(chosen),
             *_why_longer(answer),
             *_in_all_steps(verdict, of_steps),
+            *_with_gaps(verdict, found.path.length_ns),
             *step_blocks(trace.removed_cost),
         ],
         records=lambda: [{"path": name, "window": found.name, "changes": words, **plain(gains)}],
@@ -277,6 +278,13 @@ def _in_all_steps(verdict: Verdict, share_of_steps: float | None) -> list[Block]
     becomes = f"would take {gain}" if share_of_steps else "stays as it is"
     n_steps = count(len(verdict.steps), "step")
     return [Notes([f"The mean of the {n_steps} that the verdict is about {becomes}."])]
+
+
+def _with_gaps(verdict: Verdict, length_ns: int) -> list[Block]:
+    """Report that the length before the change includes gaps, which the verdict leaves out."""
+    return [
+        Notes([f"The change is computed for the {it}."]) for it in with_gaps(verdict, length_ns)
+    ]
 
 
 def _useless(number: int) -> list[Block]:
