@@ -205,6 +205,41 @@ def test_launches_that_are_the_same_in_every_step_are_replayed():
     assert "one step does not show whether they are the same each time" in alone.evidence
 
 
+@pytest.mark.parametrize(
+    ("numbers", "told"),
+    [
+        (
+            (40, 40),
+            (
+                "80 of 80 launches are the same in every step, in 2 equal runs of 40 with aten::item"
+                " between them, which cannot be captured: one graph serves all runs"
+            ),
+        ),
+        (
+            (40, 50),
+            (
+                "90 of 90 launches are the same in every step, in 2 runs of 40 to 50 with aten::item"
+                " between them, which cannot be captured: each run is a graph"
+            ),
+        ),
+    ],
+)
+def test_launches_with_a_read_between_them_are_several_graphs(numbers, told):
+    def fill(builder, begin):
+        start = begin
+        for number in numbers:
+            for _ in range(number):
+                builder.launch("add", call=(start + 6, start + 14), work=(start + 15, start + 17))
+                start += 18
+            waited_copies(builder, start, [(READ, 4)])
+            start += 40
+
+    assert remedy_of("cuda_graph", steps(2_000, fill)).evidence == told
+    alone = remedy_of("cuda_graph", steps(2_000, fill, n=1)).evidence
+    assert alone.endswith("; one step does not show whether they are the same each time")
+    assert f"launches are {told.partition('step, in ')[2]};" in alone
+
+
 def test_launches_of_an_optimizer_are_counted_apart():
     def fill(builder, begin):
         for place in range(50):

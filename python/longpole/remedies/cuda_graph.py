@@ -6,7 +6,7 @@ created on the host between two launches ends a sequence, because it cannot be c
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.critical_path.changes import Drop, Insert, Scale
@@ -46,6 +46,15 @@ class _Run(NamedTuple):
     works: tuple[Activity, ...]
     names: tuple[str, ...]
     time_range: TimeRange
+    stop: int | None
+    """Event after it that cannot be captured, if more launches of the thread follow."""
+
+
+class _Stop(NamedTuple):
+    """Start of an event that cannot be captured."""
+
+    start_ns: int
+    event: int
 
 
 def _find(facts: Facts) -> Iterator[Found]:
@@ -81,13 +90,14 @@ def _runs(facts: Facts, replays: set[int]) -> Iterator[_Run]:
         stops = iter(blockers.get(lane, []))
         stop = next(stops, None)
         for row in rows:
-            is_cut = False
-            while stop is not None and stop < row[0]:
-                is_cut |= bool(run) and stop >= run[-1][0]
+            first = None
+            while stop is not None and stop.start_ns < row[0]:
+                if first is None and run and stop.start_ns >= run[-1][0]:
+                    first = stop.event
                 stop = next(stops, None)
-            if is_cut and len(run) >= _LEAST_LAUNCHES:
-                yield _run(facts, lane, window, run)
-            run = [] if is_cut else run
+            if first is not None and len(run) >= _LEAST_LAUNCHES:
+                yield _run(facts, lane, window, run, first)
+            run = [] if first is not None else run
             run.append(row)
         if len(run) >= _LEAST_LAUNCHES:
             yield _run(facts, lane, window, run)
@@ -99,24 +109,30 @@ def _of_optimizer(facts: Facts) -> frozenset[int]:
     return frozenset(work.event for work in facts.launched_in(steps))
 
 
-def _blockers(facts: Facts) -> dict[int, list[int]]:
+def _blockers(facts: Facts) -> dict[int, list[_Stop]]:
     """Return when each thread does something that cannot be captured."""
-    stops: dict[int, list[int]] = defaultdict(list)
+    stops: dict[int, list[_Stop]] = defaultdict(list)
     for wait in facts.waits:
-        stops[wait.call.lane].append(wait.call.start_ns)
+        stops[wait.call.lane].append(_Stop(wait.call.start_ns, wait.call.event))
     for call in facts.calls("allocate", "free", "blocking_copy"):
-        stops[call.lane].append(call.start_ns)
+        stops[call.lane].append(_Stop(call.start_ns, call.event))
     for copy in facts.copies:
         if copy.call is not None and "Pageable" in facts.name(copy.event):
             place = facts.place(copy.call)
-            stops[place.lane].append(place.start_ns)
+            stops[place.lane].append(_Stop(place.start_ns, copy.call))
     return {lane: sorted(times) for lane, times in stops.items()}
 
 
-def _run(facts: Facts, lane: int, window: int, rows: list[tuple[int, int, Activity]]) -> _Run:
+def _run(
+    facts: Facts,
+    lane: int,
+    window: int,
+    rows: list[tuple[int, int, Activity]],
+    stop: int | None = None,
+) -> _Run:
     works = tuple(work for _, _, work in rows)
     names = tuple(facts.name(work.event) for work in works)
-    return _Run(window, works, names, (lane, rows[0][0], rows[-1][1]))
+    return _Run(window, works, names, (lane, rows[0][0], rows[-1][1]), stop)
 
 
 def _found(facts: Facts, runs: list[_Run]) -> Found:
@@ -143,7 +159,7 @@ def _found(facts: Facts, runs: list[_Run]) -> Found:
         advice=f"Replay the launches as a {facts.options.graph}{_with(facts)}",
         evidence=(
             f"{facts.per_window(n_launches):,.0f} of {count(n_all, 'launch', 'launches')}"
-            f"{' outside the optimizer' if others else ''} {_as_seen(facts)}"
+            f"{' outside the optimizer' if others else ''} {_as_seen(facts, runs)}"
         ),
         events=[
             work.call
@@ -159,11 +175,35 @@ def _with(facts: Facts) -> str:
     return " (`torch.cuda.graph`)" if facts.options.vendor in {"NVIDIA", "AMD"} else ""
 
 
-def _as_seen(facts: Facts) -> str:
-    unit, can_be_captured = facts.unit, "nothing between them that cannot be captured"
+def _as_seen(facts: Facts, runs: list[_Run]) -> str:
+    """Say whether the launches are equal in every step, and what divides them into graphs."""
+    unit, parts = facts.unit, _in_runs(facts, runs)
     if facts.n_windows > 1:
-        return f"are the same in every {unit}, with {can_be_captured}"
-    return f"have {can_be_captured}; one {unit} does not show whether they are the same each time"
+        told = f"in {parts}" if parts else "with nothing between them that cannot be captured"
+        return f"are the same in every {unit}, {told}"
+    told = f"are {parts}" if parts else "have nothing between them that cannot be captured"
+    return f"{told}; one {unit} does not show whether they are the same each time"
+
+
+def _in_runs(facts: Facts, runs: list[_Run]) -> str | None:
+    """Describe the runs and what is between them; None if nothing divides the launches."""
+    stops = Counter(_outermost(facts, run.stop) for run in runs if run.stop is not None)
+    if not stops:
+        return None
+    [(place, _)] = stops.most_common(1)
+    n_runs = max(round(facts.per_window(len(runs))), 1)
+    sizes = sorted({len(run.works) for run in runs})
+    size = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
+    divided = f"with {place} between them, which cannot be captured"
+    if len({run.names for run in runs}) == 1:
+        return f"{n_runs} equal runs of {size} {divided}: one graph serves all runs"
+    return f"{n_runs} runs of {size} {divided}: each run is a graph"
+
+
+def _outermost(facts: Facts, event: int) -> str:
+    """Return the name of the outermost operator around a call, otherwise of the call."""
+    operators = [name for _, kind, name in facts.around(event) if kind == "operator"]
+    return operators[-1] if operators else facts.name(event)
 
 
 REMEDY: Final = Remedy(
