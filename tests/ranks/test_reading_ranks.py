@@ -140,7 +140,10 @@ def test_one_rank_has_nothing_to_match(tmp_path, capsys):
     program.run(["ranks", str(tmp_path / "rank0.json")])
     said = " ".join(capsys.readouterr().out.split())
     assert "Only the trace of rank 0 is given" in said
-    assert "7 collective calls in 1 group; with one rank, there is nothing to match." in said
+    assert (
+        "7 collective calls whose group is not recorded; with one rank, there is nothing to match."
+        in said
+    )
     assert "call (5 of 7)" in said
 
 

@@ -211,15 +211,15 @@ def test_launches_that_are_the_same_in_every_step_are_replayed():
         (
             (40, 40),
             (
-                "80 of 80 launches are the same in every step, in 2 equal runs of 40 with aten::item"
-                " between them, which cannot be captured: one graph serves all runs"
+                "80 of 80 launches are the same in every step, in 2 equal runs of 40 with aten::"
+                "item between them, which cannot be captured: one graph serves all runs"
             ),
         ),
         (
             (40, 50),
             (
-                "90 of 90 launches are the same in every step, in 2 runs of 40 to 50 with aten::item"
-                " between them, which cannot be captured: each run is a graph"
+                "90 of 90 launches are the same in every step, in 2 runs of 40 to 50 with aten::"
+                "item between them, which cannot be captured: each run is a graph"
             ),
         ),
     ],

@@ -8,7 +8,7 @@ import polars as pl
 
 from longpole.critical_path.explain import MEANINGS
 from longpole.report.blocks import Bar, Column, Value, color_of
-from longpole.wording import duration, escape, short_name
+from longpole.wording import count, duration, escape, short_name
 
 __all__ = [
     "ARRIVALS",
@@ -18,6 +18,7 @@ __all__ = [
     "TRANSFERS",
     "call_number",
     "call_words",
+    "groups_in_words",
     "path_bars",
     "what_to_do",
 ]
@@ -68,6 +69,18 @@ def call_words(call: dict[str, Any]) -> str:
     group = f" of group {short_name(call['group'])}" if call["group"] else ""
     step = "" if call["step"] is None else f" in step {call['step']}"
     return escape(f"call {call_number(call)}{operation}{group}{step}")
+
+
+def groups_in_words(calls: pl.DataFrame) -> str:
+    """Return in how many groups calls were made; the group of some may not be recorded."""
+    groups = calls["group"].drop_nulls()
+    n_unknown = calls.height - len(groups)
+    known = f"in {count(groups.n_unique(), 'group')}"
+    if not n_unknown:
+        return known
+    if not len(groups):
+        return "whose group is not recorded"
+    return f"{known}, except {n_unknown:,} whose group is not recorded"
 
 
 def what_to_do(call: dict[str, Any], *, is_joinable: bool) -> str:

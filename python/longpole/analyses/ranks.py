@@ -16,6 +16,7 @@ from longpole.analyses.rank_tables import (
     TRANSFERS,
     call_number,
     call_words,
+    groups_in_words,
     path_bars,
     what_to_do,
 )
@@ -407,7 +408,7 @@ class Ranks(Data):
         if len(how) > 1:
             ways = [f"{n:,} {way}" for way, (_, n) in zip(ways, how, strict=True)]
         n_calls = count(calls.height, "collective call")
-        found = f"{n_calls} in {count(calls['group'].n_unique(), 'group')}{operations}"
+        found = f"{n_calls} {groups_in_words(calls)}{operations}"
         if len(self.set) == 1:
             return f"{found}; with one rank, there is nothing to match."
         return f"{found}, matched {', '.join(ways)}."
@@ -422,8 +423,10 @@ class Ranks(Data):
         drift = "fitted" if (clocks["drift"] != 0).any() else "not fitted"
         moved = f"shifted by up to {duration(shift)}" if shift else "not shifted"
         edge = max(clocks["edge_bound_ns"].to_list())
-        agree = f"ends of calls then agree within {duration(residual)} (median)"
-        limit = f"error at most {duration(bound)} at the calls"
+        worst = max(clocks["worst_residual_ns"].to_list())
+        at_worst = f"; {duration(worst)} at worst" if worst > bound else ""
+        agree = f"ends of calls then agree within {duration(residual)} (median{at_worst})"
+        limit = f"estimated error up to {duration(bound)} at the calls"
         if duration(edge) != duration(bound):
             limit += f", {duration(edge)} before and after them (20 ppm of drift)"
         return [f"Clocks: {moved}; {agree}; {limit}; drift {drift}."]
@@ -556,10 +559,17 @@ class Ranks(Data):
         late = pl.col("late_ns") * pl.col("last").is_not_null()
         recorded = pl.col("wait_ns") * pl.col("awaited").is_not_null()
         order = pl.max_horizontal(late, recorded, pl.col("wait_at_least_ns").fill_null(0))
-        return self._bounded_calls.sort(order, "call", descending=[True, False]).head(_MOST_CALLS)
+        return self._calls_of_step.sort(order, "call", descending=[True, False]).head(_MOST_CALLS)
+
+    @property
+    def _calls_of_step(self) -> pl.DataFrame:
+        """The calls of the step that was asked for, if their steps are known; else all calls."""
+        calls = self._bounded_calls
+        is_known = self.step is not None and self.step in calls["step"]
+        return calls.filter(step=self.step) if is_known else calls
 
     def _calls(self, calls: pl.DataFrame) -> Table:
-        n_calls = self.set.calls.height
+        n_calls = self._calls_of_step.height
         of_all = f" ({calls.height} of {n_calls:,})" if calls.height < n_calls else ""
         columns: dict[Column, Value] = {Column(f"call{of_all}", "number"): call_number}
         if self.set.calls["group"].n_unique() > 1:

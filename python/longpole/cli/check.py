@@ -14,7 +14,7 @@ from longpole.analyses.program_notes import ProgramNote, program_notes
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import describe, name_of
 from longpole.cli.ask.options import Options, answers, shared_options
-from longpole.cli.ask.traces import answer_each, traces_argument
+from longpole.cli.ask.traces import answer_each, traces_argument, traces_of
 from longpole.data import Row
 from longpole.recording_cost import RecordingCost, cost_blocks
 from longpole.report.blocks import Entry, Headline, Sentence
@@ -58,7 +58,7 @@ def check(*, traces: Sequence[str], strict: bool, options: Options) -> int:
 
     Habits and settings of the program that cost time have a section of their own. The exit code
     is 1 if there is a problem of severity `altered` or `data_loss`, and 0 if there are only
-    warnings and notes. Several traces are also compared with each other.
+    warnings and notes. Several traces, or those of a folder, are also compared with each other.
 
     \b
     Examples:
@@ -69,7 +69,7 @@ def check(*, traces: Sequence[str], strict: bool, options: Options) -> int:
     from longpole.remedies.facts import ARGUMENTS
 
     answer = partial(check_answer, strict=strict, companions=Companions())
-    return answer_each(traces, options, _SCHEMA, answer, arguments=ARGUMENTS)
+    return answer_each(traces_of(traces), options, _SCHEMA, answer, arguments=ARGUMENTS)
 
 
 class Checked(Row):

@@ -264,13 +264,14 @@ def _change(remedy: RankRemedy) -> str:
 
 def _tiles(found: Ranks) -> Tiles:
     """Return the known figures of the run."""
+    from longpole.analyses.rank_tables import groups_in_words
+
     joined, path = found.set, found.path
     late = next(iter(joined.late_ranks()), None)
     waiting = None if found.is_inconclusive else found.wait_share
     what = "Run" if found.step is None else f"Step {found.step}"
     of_all = f" of {joined.world_size}" if (joined.world_size or 0) > len(joined) else ""
     n_ranks = count(len(joined), "rank")
-    n_groups = count(joined.calls["group"].n_unique(), "group")
     return tiles(
         [
             (
@@ -288,7 +289,7 @@ def _tiles(found: Ranks) -> Tiles:
                 None if waiting is None else share(waiting),
                 "of their time; the rest is transfer",
             ),
-            ("Collectives", count(joined.calls.height), f"in {n_groups}"),
+            ("Collectives", count(joined.calls.height), groups_in_words(joined.calls)),
             ("On the critical path", listed(path["rank"].unique().sort().to_list()), ""),
         ]
     )

@@ -61,7 +61,7 @@ MEANINGS: Final = {
     "graph_gap": "late start inside a graph, cause not recorded",
     "unexplained": "idle before a start, cause not recorded",
     "unrecorded": "waits for something that the trace does not hold",
-    "before_first_event": "before the first recorded event",
+    "before_first_event": "before the first event on the path",
     "after_last_event": "after the last recorded event",
 }
 """Meaning of each kind of time on a path."""

@@ -39,7 +39,7 @@ _CAUSES: Final = {
     ),
     "unexplained": ("of the path is idle time without a recorded cause", "{with_waits}"),
     "unrecorded": ("of the path is a wait for work that was not recorded", _SCHEDULE),
-    "before_first_event": ("of the path lies before the first recorded event", _SCHEDULE),
+    "before_first_event": ("of the path lies before its first event", _SCHEDULE),
     "after_last_event": ("of the path lies after the last recorded event", _SCHEDULE),
     "sync_return": (
         "of the path is calls that wait for GPU work launched before recording began",

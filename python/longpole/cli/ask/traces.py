@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -13,7 +14,7 @@ from longpole.cli.answer.live import reading
 from longpole.cli.answer.problems import usage_errors
 from longpole.cli.answer.windows import abstained
 from longpole.cli.ask.windows import NO_WORK, Asked
-from longpole.errors import TraceError
+from longpole.errors import RanksError, TraceError
 from longpole.opening import is_pipe
 from longpole.profiles import other_timeline
 from longpole.wording import escape
@@ -34,6 +35,7 @@ __all__ = [
     "named_traces",
     "trace_argument",
     "traces_argument",
+    "traces_of",
 ]
 
 _NOT_TRACES: Final = ("no_trace_events", "other_kind_of_file")
@@ -94,6 +96,20 @@ def answer_each(
 
     each = map(one, paths)
     return options.emit_each(answer for part in (lambda: each, then) for answer in part())
+
+
+def traces_of(paths: Sequence[str]) -> list[str]:
+    """Return some paths, with each folder of several traces replaced by these, sorted by name."""
+    found: list[str] = []
+    for path in paths:
+        inside: list[str] = []
+        if path != "-" and Path(path).is_dir():
+            from longpole.traces.sources import find_sources
+
+            with suppress(RanksError):
+                inside = [source.path for source in find_sources(path)]
+        found += inside if len(inside) > 1 else [path]
+    return found
 
 
 def given_memory_file(path: str) -> bool:
