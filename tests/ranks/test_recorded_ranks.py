@@ -47,10 +47,11 @@ def test_of_two_ranks_the_other_is_the_measure_and_a_step_is_no_function(capsys)
 
 def test_where_no_rank_is_late_neither_of_two_is(capsys):
     paths = [str(RECORDINGS / f"communication_overlap.rank{number}.json.gz") for number in (0, 1)]
-    program.run(["ranks", *paths, "--step", "3"])
-    said = capsys.readouterr().out
-    assert "Neither rank makes the other wait" in said
-    assert f"longpole path {paths[0]} --step 3" in said
+    for step, has_late_calls in ((2, True), (3, False)):
+        program.run(["ranks", *paths, "--step", str(step)])
+        said = capsys.readouterr().out
+        assert "Neither rank makes the other wait" in said
+        assert (f"longpole path {paths[0]} --step {step}" in said) == has_late_calls
 
 
 def test_the_bare_summary_of_ranks_ends_with_the_answer_about_all(capsys):
