@@ -57,6 +57,16 @@ def test_the_largest_loss_comes_first_beside_its_time_on_the_path():
     assert sum(path_ns for *_, path_ns in names) <= found.path_length_ns
 
 
+def test_operators_are_sorted_by_a_column_as_it_is_printed():
+    builder = product(TraceBuilder().header(deviceProperties=H100), 0, 300)
+    builder.operator("aten::add", (400, 405), **inputs([4096, 4096], [4096, 4096]))
+    trace = builder.launch("add", call=(401, 402), work=(402, 902)).read()
+    assert longpole.roofline(trace).rows["name"].to_list() == ["aten::add", "aten::mm"]
+    for column in ("of_roof", "of roofline"):
+        found = longpole.roofline(trace, sort=column).rows["name"].to_list()
+        assert found == ["aten::mm", "aten::add"]
+
+
 def test_a_kernel_that_rounds_to_tf32_has_its_peak():
     rows = []
     for name in ("ampere_sgemm_128x64", "sm80_xmma_gemm_f32f32_tf32f32_f32"):

@@ -88,6 +88,8 @@ def test_without_a_trace_the_tables_are_listed_too(capsys):
         ("operators", "host self", "self_ns"),
         ("operators", "device total", "device_ns"),
         ("modules", "share_of_device", "share_of_device"),
+        ("kernels", "time", "duration_ns"),
+        ("operators", "self time", "self_ns"),
     ],
 )
 def test_rows_are_sorted_by_a_column_as_it_is_printed(longpole_table, table, printed, column):
@@ -257,6 +259,8 @@ def test_a_column_that_is_not_there_is_an_error_that_names_those_that_are(longpo
     code, _, err = longpole_table("breakdown", "--sort", "duration")
     assert code == 2
     assert "no column 'duration': the columns are device, stream, " in err
+    _, _, err = longpole_table("operators", "--sort", "duration")
+    assert "as printed also operator, calls, host self, host total, GPU activities" in err
 
 
 def test_steps_are_listed_all_unless_a_window_is_asked_for(capsys, tmp_path):

@@ -26,6 +26,7 @@ from longpole.frames import frame_schema
 from longpole.inputs import shapes_in_words
 from longpole.peaks import Peaks
 from longpole.report.blocks import Column, Sentence, Table, Value, tabulated, without_empty_columns
+from longpole.selection import sorted_by
 from longpole.windows import Window, window_of
 from longpole.wording import count, duration, share, short_name
 
@@ -187,6 +188,7 @@ def roofline(
     tflops: Mapping[str, float] | None = None,
     bandwidth: float | None = None,
     where: pl.Expr | str | None = None,
+    sort: str | None = None,
     top: int = 20,
 ) -> Roofline:
     """Compare the kernels of each operator with the roofline of their device.
@@ -205,7 +207,8 @@ def roofline(
     Raises
     ------
     ValueError
-        The condition is invalid, or a peak is of an unknown type or not positive.
+        The condition is invalid, the column to sort by is unknown, or a peak is of an unknown type
+        or not positive.
 
     Examples
     --------
@@ -231,9 +234,15 @@ def roofline(
     # The condition selects kernels, but counters do not have the columns of kernels.
     measured = measured_work(trace, window, where=None if where is None else pl.lit(value=False))
     hint = None if rows["flops"].count() else shapes_hint(trace)
-    found = _rooflines(rows, known)
+    found = _sorted(_rooflines(rows, known), sort)
     used_flops = mfu(trace, window, peaks=peaks, tflops=tflops, where=where).mfu
     return Roofline(window, found, used, path.length_ns, top, measured, hint, used_flops)
+
+
+def _sorted(rows: pl.DataFrame, column: str | None) -> pl.DataFrame:
+    """Sort by a column or its printed title."""
+    printed = {field: title.title for title, field in _SHOWN.items()}
+    return sorted_by(rows, column, [printed.get(name, name) for name in rows.columns])
 
 
 def roofline_shares(trace: Trace, window: Window) -> dict[str, float]:

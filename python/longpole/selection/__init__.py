@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 __all__ = ["matching", "sorted_by"]
 
 _SHOWN_CHARACTERS: Final = 200
+_IN_SUMMARY: Final = {"time": "duration", "self time": "self", "of step": "window share"}
+"""Headings of the summary, and the columns of tables that have the same figure."""
 
 
 def matching(rows: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:
@@ -93,12 +95,17 @@ def _column_named(asked: str, columns: Sequence[str], titles: Sequence[str]) -> 
     """Return the column with this name or printed title, such as `duration` or `host self`."""
     if asked in columns:
         return asked
+    told = {_words(title): column for column, title in zip(columns, titles, strict=bool(titles))}
+    names = {_words(name): name for name in columns}
+    names |= {_words(name.removesuffix("_ns")): name for name in columns}
+    known = names | told
     words = _words(asked)
-    for column, title in zip(columns, titles or columns, strict=True):
-        if words in {_words(title), _words(column), _words(column.removesuffix("_ns"))}:
-            return column
+    for name in (words, _IN_SUMMARY.get(words, "")):
+        if name in known:
+            return known[name]
     message = f"there is no column {asked!r}: the columns are {', '.join(columns)}"
-    raise ValueError(message)
+    printed = [title for title in titles if _words(title) not in names]
+    raise ValueError(f"{message}; as printed also {', '.join(printed)}" if printed else message)
 
 
 def _words(name: str) -> str:
