@@ -47,7 +47,11 @@ def longpole_table(capsys, trace):
 def test_without_a_name_the_tables_are_listed_with_a_sentence_each(longpole_table):
     code, out, _ = longpole_table("--format", "csv")
     listed = {row["table"]: row["sentence"] for row in csv.DictReader(io.StringIO(out))}
-    assert (code, listed) == (0, tables())
+    of_ascend = {"ascend_overlap", "collective_waits", "communication_links"}
+    assert (code, listed) == (
+        0,
+        {name: text for name, text in tables().items() if name not in of_ascend},
+    )
     assert {"breakdown", "idle_time", "segments"} <= set(listed)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sqlite3
 from typing import TYPE_CHECKING
@@ -11,8 +12,10 @@ import pytest
 import longpole
 from ascend_profiles import AscendBuilder, late_peer, write_database
 from longpole.analyses.ascend_overlap import overlaps_by_step
+from longpole.cli.program import run
 from longpole.errors import TraceError
 from longpole.read import read_trace
+from longpole.testing import TraceBuilder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -155,3 +158,14 @@ def test_the_tracks_of_several_steps_are_compared_step_by_step() -> None:
         builder.overlap_track("Computing", (start + 2, start + 11 + place), 0)
     found = longpole.ascend_overlap(builder.read(), where="quantity = 'computing_ns'")
     assert found["difference_ns"].to_list() == [0, -1000]
+
+
+def test_tables_of_ascend_profiles_are_listed_for_these_alone(tmp_path, capsys):
+    builder = AscendBuilder().task("MatMul", (0, 10), 1).overlap_track("Computing", (0, 9), 0)
+    other = TraceBuilder().launch("gemm", call=(0, 1), work=(2, 12))
+    for name, written, is_listed in (("ascend", builder, True), ("other", other, False)):
+        path = written.write(tmp_path / f"{name}.json")
+        assert run(["table", str(path), "--json"]) == 0
+        listed = [row["table"] for row in json.loads(capsys.readouterr().out)["data"]["rows"]]
+        for table in ("ascend_overlap", "collective_waits", "communication_links"):
+            assert (table in listed) == is_listed

@@ -198,7 +198,8 @@ def test_a_report_that_was_written_is_as_its_schema_says(answers, trace):
 
 def test_the_list_of_tables_is_as_its_schema_says(answers, trace):
     [document] = answers("table", trace)
-    assert {row["table"] for row in document["data"]["rows"]} == set(tables())
+    listed = {row["table"] for row in document["data"]["rows"]}
+    assert listed == {*tables()} - {"ascend_overlap", "collective_waits", "communication_links"}
 
 
 @pytest.mark.parametrize("name", tables())

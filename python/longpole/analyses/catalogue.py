@@ -76,8 +76,8 @@ TABLES: Final[Mapping[str, Mapping[str, str]]] = {
     "Communication": {
         "communication": "Size, bandwidth and hidden share of each collective of a window",
         "overlap": "How much communication and copying is hidden behind kernels",
-        "collective_waits": "Waiting and transfer time of collectives, and the awaited rank",
-        "communication_links": "Data that collectives moved between ranks, and the bandwidth",
+        "collective_waits": "Waiting and transfer time of collectives of an Ascend profile",
+        "communication_links": "Data that collectives of an Ascend profile moved between ranks",
         "activity_types": "How long compute, communication and copies overlapped on each device",
         "ascend_overlap": "Computing and communication time of an Ascend profile, recomputed",
     },

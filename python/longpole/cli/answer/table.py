@@ -21,6 +21,7 @@ from longpole.cli.answer.windows import (
     known_of_window,
 )
 from longpole.data import Row, plain
+from longpole.recording import options_for
 from longpole.report.blocks import Column, Headline, Sentence, Table
 from longpole.report.document import Abstention, Document, table_of
 from longpole.wording import count, share
@@ -59,6 +60,7 @@ __all__ = [
 TABLE: Final = "longpole.table/1"
 WHOLE_TABLES: Final = frozenset(("iterations", "steps"))
 """Tables that list the whole trace without a window."""
+_OF_ASCEND: Final = frozenset(("ascend_overlap", "collective_waits", "communication_links"))
 _OF_SIDES: Final[Mapping[Side, str]] = {
     "kernels": "Kernels",
     "host": "Host",
@@ -126,7 +128,8 @@ def listed_tables(
 ) -> Answer:
     """List the tables by the questions they answer, first those about what limits the trace.
 
-    Of a memory timeline or snapshot, list only the tables that can be read from it.
+    Of a memory timeline or snapshot, list only the tables that can be read from it. Tables of
+    Ascend profiles are left out for traces of another vendor.
     """
     verdict = None if trace is None or trace.window is None else trace.verdict()
     rows = [
@@ -134,6 +137,7 @@ def listed_tables(
         for group in groups_by_gain(verdict.gains if verdict else {})
         for name, sentence in TABLES[group].items()
         if not of_memory or reads_memory_files(name)
+        if trace is None or name not in _OF_ASCEND or _may_be_ascend(trace)
     ]
     document = Document(
         schema=TABLE,
@@ -143,6 +147,10 @@ def listed_tables(
         records=lambda: [dict(row) for row in rows],
     )
     return document, exit_codes.OK
+
+
+def _may_be_ascend(trace: Trace) -> bool:
+    return options_for(trace.core).vendor in {None, "Huawei"}
 
 
 def _list_blocks(
