@@ -63,9 +63,21 @@ def test_the_longest_events_are_drawn_and_the_others_counted():
     trace = three_steps().read()
     picture = lanes(trace, None, None, most=2)
     drawn = [length for row in picture.rows for length in row["lengths"]]
-    assert len(drawn) == 2
+    assert len(drawn) == 3
     assert "parts are not drawn" in picture.notes[0]
     assert 688_000 in drawn
+
+
+def test_kernels_that_are_shorter_than_operators_are_drawn():
+    builder = TraceBuilder().step(1, (0, 1_000))
+    for number in range(20):
+        begin = 50 * number
+        builder.operator("aten::add", (begin, begin + 40))
+        builder.launch("add", call=(begin + 8, begin + 35), work=(begin + 36, begin + 37))
+    picture = lanes(builder.read(), None, None, most=20)
+    [device, step, operators] = [(row["label"], len(row["lengths"])) for row in picture.rows]
+    assert (device, step) == (("device 0, stream 7", 20), ("thread 1", 1))
+    assert operators == ("thread 1", 9)
 
 
 def test_what_is_nested_too_deep_or_on_too_many_threads_is_counted():

@@ -12,7 +12,7 @@ import pytest
 
 from longpole.analyses.catalogue import answer_blocks, questions
 from longpole.cli import program
-from longpole.cli.report.page import names_of
+from longpole.cli.report.page import facts_of, names_of
 from longpole.plot.figures import figure_of
 from longpole.report.blocks import Bar, Chart, Column, Sentence, Table
 from longpole.testing import TraceBuilder
@@ -319,3 +319,11 @@ def test_what_a_trace_does_not_answer_is_named_in_one_place(tmp_path):
     steps = page.partition('<ol class="columns">')[2].partition("</ol>")[0]
     assert re.search(r'title="2, [\d.]+ [mµ]s: step 100 %"', steps)
     assert "idle" not in steps
+
+
+@pytest.mark.parametrize(("name", "last"), [("", "rank 2 of 4"), ("MI355X", "rank 2 of 4, MI355X")])
+def test_a_device_without_a_name_is_no_fact(name, last):
+    device = {"id": 0, "name": name, "totalGlobalMem": 1}
+    trace = builder().header(deviceProperties=[device]).read()
+    [facts] = facts_of([("trace.json", trace)])
+    assert facts.endswith(f"kineto-json, {last}")

@@ -40,10 +40,11 @@ def lanes(
 ) -> Lanes | None:
     """Lay out what ran in a window.
 
-    The first lane is the critical path of the window. Of the events, the `most` longest are drawn.
-    A note shows how many events and segments of the path are left out: the shortest if there are
-    too many, those nested or overlapping too deeply, and those of the least busy streams and
-    threads. None if nothing in the trace has a duration.
+    The first lane is the critical path of the window. Of GPU activities, the `most` longest are
+    drawn; of other events as many as remain of this number, but at least half of it. A note shows
+    how many events and segments of the path are left out: the shortest if there are too many, those
+    nested or overlapping too deeply, and those of the least busy streams and threads. None if
+    nothing in the trace has a duration.
     """
     window = window_of(trace, window)
     if window is None or not window.duration_ns:
@@ -116,8 +117,12 @@ def _events(trace: Trace, window: Window, most: int) -> tuple[pl.DataFrame, int]
         .otherwise(kind)
     )
     drawn = drawn.join(classes, on="event", how="left").with_columns(kind=shown)
-    kept = drawn.sort("duration_ns", "event", descending=[True, False]).head(most)
-    return kept, drawn.height - kept.height
+    ranked = drawn.sort("duration_ns", "event", descending=[True, False])
+    is_work = pl.col("kind").is_in(_LAUNCHED)
+    # Operators are longer than most kernels: without a limit of their own, devices would look idle.
+    works = ranked.filter(is_work).head(most)
+    others = ranked.filter(~is_work).head(max(most - works.height, most // 2))
+    return pl.concat([works, others]), drawn.height - works.height - others.height
 
 
 def _rows(trace: Trace, events: pl.DataFrame) -> Iterator[tuple[str, int, pl.DataFrame]]:

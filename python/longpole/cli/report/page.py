@@ -351,7 +351,7 @@ def _ranks(traces: Sequence[Named]) -> list[str]:
 
 def _devices(traces: Sequence[Named]) -> list[str]:
     names = {str(name) for _, trace in traces for name in trace.devices["name"].drop_nulls()}
-    return sorted(names)[:_MOST_DEVICES]
+    return sorted(names - {""})[:_MOST_DEVICES]
 
 
 def _damaged(name: str) -> str:
