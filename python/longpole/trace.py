@@ -499,7 +499,11 @@ class Trace(TraceTables):
                 window, data_load=data_load, step_name=step_name, every_window=False
             )
         recorded_ns = self._recorded_ns(window, step_name)
-        parts = with_trace(given, self._cost, between, recorded_ns)
+        n_earlier = 0
+        if given["cause"] == "unlinked":
+            _, _, start_ns, end_ns, _ = self._core.scope(window, step_name=step_name)
+            n_earlier, _ = self._core.earlier_work(start_ns, end_ns)
+        parts = with_trace(given, self._cost, between, recorded_ns, n_earlier)
         devices = self.device_properties
         chosen = (step, annotation, between, instance, whole, data_load, step_name)
 

@@ -133,6 +133,9 @@ class VerdictParts(TypedDict):
     outliers: list[int]
     uncertainty: dict[str, float]
     cause: Cause | None
+    n_earlier: int
+    """If the cause is `unlinked`, the number of GPU activities of the shown window that were most
+    likely launched before recording began."""
     reason: str
     waits_lead: bool
     nearly_balanced: bool

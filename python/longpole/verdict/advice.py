@@ -70,17 +70,22 @@ def why(parts: VerdictParts) -> str:
     """Return why a trace is inconclusive, with the share of the window."""
     code = str(parts["cause"])
     if code == "unlinked" and parts["recorded"]["n_unlinked"]:
-        return _unlinked(parts["recorded"])
+        return _unlinked(parts["recorded"], parts["n_earlier"])
     options = options_of(parts["profiler"], is_of_server=parts["is_of_server"])
     share = parts["uncertainty"][_SHARE_OF.get(code, "unknown")]
     return f"{whole_percent(share)} {_CAUSES[code][0].format(graph=options.graph)}"
 
 
-def _unlinked(recorded: RecordedParts) -> str:
+def _unlinked(recorded: RecordedParts, n_earlier: int) -> str:
     """Count the GPU activities of the shown window without a launch, as its table does."""
     n_activities, n_unlinked = recorded["n_activities"], recorded["n_unlinked"]
     if n_unlinked == n_activities:
         return "no GPU activity is linked to the call that launched it"
+    if n_earlier == n_unlinked:
+        return (
+            f"{n_unlinked:,} of {n_activities:,} GPU activities were most likely launched before "
+            "recording began"
+        )
     return (
         f"{n_unlinked:,} of {n_activities:,} GPU activities are not linked to the call that "
         "launched them"
@@ -104,6 +109,8 @@ def advice(parts: VerdictParts) -> tuple[str, str | None]:
     options = options_in(parts)
     if parts["status"] == "inconclusive" and parts["cause"] is not None:
         record = _CAUSES[parts["cause"]][1].format(**_blanks(options))
+        if 2 * parts["n_earlier"] > parts["recorded"]["n_unlinked"]:
+            record = _SCHEDULE.format(schedule=options.schedule)
         if parts["cause"] == "unlinked" and _is_nearly_empty(parts):
             record = "the whole program, if this trace was cut or sampled"
         return f"{why(parts)} ({reason})", record

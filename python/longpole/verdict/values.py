@@ -59,6 +59,7 @@ def with_trace(
     cost: RecordingCost | None = None,
     between: tuple[int, int] | None = None,
     recorded_ns: int | None = None,
+    n_earlier: int = 0,
 ) -> VerdictParts:
     """Add facts about the trace and the request that the core's results do not contain.
 
@@ -73,6 +74,7 @@ def with_trace(
         "runs_elsewhere": runs_elsewhere,
         "recording_cost": cost,
         "recorded_ns": recorded_ns,
+        "n_earlier": n_earlier,
         "range_ns": None if between is None else between[1] - between[0],
         "bounds_of_cost": parts["bounds"],
     }
