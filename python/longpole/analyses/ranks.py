@@ -563,7 +563,7 @@ class Ranks(Data):
 
     @property
     def _calls_of_step(self) -> pl.DataFrame:
-        """The calls of the step that was asked for, if their steps are known; else all calls."""
+        """The calls of the requested step, if their steps are known; else all calls."""
         calls = self._bounded_calls
         is_known = self.step is not None and self.step in calls["step"]
         return calls.filter(step=self.step) if is_known else calls

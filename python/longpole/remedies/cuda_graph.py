@@ -176,7 +176,7 @@ def _with(facts: Facts) -> str:
 
 
 def _as_seen(facts: Facts, runs: list[_Run]) -> str:
-    """Say whether the launches are equal in every step, and what divides them into graphs."""
+    """Return whether the launches are equal in every step, and what divides them into graphs."""
     unit, parts = facts.unit, _in_runs(facts, runs)
     if facts.n_windows > 1:
         told = f"in {parts}" if parts else "with nothing between them that cannot be captured"
