@@ -72,11 +72,12 @@ def test_what_lies_outside_the_window_points_to_the_whole_trace(tmp_path, capsys
 def test_a_condition_on_a_name_as_shown_is_told_the_recorded_one(table, tmp_path, capsys):
     builder = TraceBuilder().launch("nvjet_tst_64x8_TNT", call=(0, 1), work=(2, 9))
     path = str(builder.write(tmp_path / "trace.json"))
-    assert run(["table", path, table, "--where", "name LIKE '%gemm%'"]) == 0
+    code = 4 if table == "roofline" else 0
+    assert run(["table", path, table, "--where", "name LIKE '%gemm%'"]) == code
     told = " ".join(capsys.readouterr().out.split())
     names = "Names are compared as recorded: gemm 64x8 bf16 (nvjet) is nvjet_tst_64x8_TNT."
     assert f"No row matches the condition. {names}" in told
-    assert run(["table", path, table, "--where", "name = 'conv'"]) == 0
+    assert run(["table", path, table, "--where", "name = 'conv'"]) == code
     told = " ".join(capsys.readouterr().out.split())
     assert told.endswith("No row matches the condition.")
     assert run(["table", path, "kernels", "--where", "name REGEXP 'gemm|nvjet'"]) == 0

@@ -277,15 +277,15 @@ def _answered(
     import polars as pl
 
     if isinstance(answer, pl.DataFrame):
-        # An empty table is an answer too: nothing matches the question, or as below the condition.
+        # An empty table is an answer too: nothing matches the question or the condition.
         return _of_rows(
             shown, _sorted(answer, shown), title, known, why=why, notes=notes
         ), exit_codes.OK
     blocks, records = answer.blocks(), answer.records()
-    is_unmatched = shown.where is not None and not records
-    blocks = [Sentence(why())] if is_unmatched else blocks
     path = known["input"]["path"]
-    code = exit_codes.OK if is_unmatched else code_of(records, blocks)
+    code = code_of(records, blocks)
+    if code and shown.where is not None:
+        blocks = [Sentence(why())]
     document = Document(
         schema=TABLE,
         **known,
