@@ -368,18 +368,15 @@ def _table(rows: pl.DataFrame, top: int) -> Table:
 
 
 def _above_roof(rows: pl.DataFrame) -> list[str]:
-    """Explain shares of the roofline above 100 %, also of operators that the table cuts off."""
-    above = rows.filter(pl.col("of_roof") > 1).sort("of_roof", descending=True)
-    told = []
-    if (above["bound"] == "memory").any():
-        told.append("More than 100 % of the memory bandwidth: part of the data was in a cache.")
-    impossible = above.filter(pl.col("bound") == "compute").head(1)
-    told += (
-        f"{_label(row)} reaches {share(row['of_roof'])} of the compute peak, more than a device"
-        " can: the peak, the shapes or the recorded times are wrong."
-        for row in impossible.iter_rows(named=True)
-    )
-    return told
+    """Explain the largest share above 100 % of each limit, also of a row that is not shown."""
+    told = {
+        "memory": "of the memory bandwidth: part of the data was in a cache.",
+        "compute": "of the compute peak, more than a device can: the peak, the shapes or the"
+        " recorded times are wrong.",
+    }
+    above = rows.filter(pl.col("of_roof") > 1).sort("of_roof", descending=True, maintain_order=True)
+    worst = above.unique("bound", keep="first", maintain_order=True).rows(named=True)
+    return [f"{_label(row)} reaches {share(row['of_roof'])} {told[row['bound']]}" for row in worst]
 
 
 def _measured_table(measured: pl.DataFrame, top: int) -> list[Block]:
