@@ -35,6 +35,7 @@ __all__ = [
     "profile_rank",
     "profile_timelines",
     "timeline_of",
+    "timelines_in",
 ]
 
 _ASCEND_FILE: Final = re.compile(r"^(?:trace_view|msprof).*\.json$|\.db$|\.slice_\d+$")
@@ -172,6 +173,17 @@ def profile_timelines(folder: Path) -> Ranks:
     """
     found = _found(folder)
     return () if found is None else found[1]
+
+
+def timelines_in(folder: Path) -> list[Path]:
+    """List the timelines of a folder: the ranks of its profile, otherwise its traces.
+
+    Raises
+    ------
+    TraceError
+        As for `profile_timelines`.
+    """
+    return [path for path, _ in profile_timelines(folder)] or _traces(folder)
 
 
 def _found(path: Path) -> tuple[ProfileFormat, Ranks] | None:

@@ -100,7 +100,7 @@ def test_the_longest_call_of_a_name_is_shown_with_its_likely_reason(earlier):
 
 def test_calls_of_equal_length_are_counted():
     busiest = ("hipLaunchKernel", 0.71, 12, 0.1, "launch", False)
-    parts = {"sides": ["host"], "function": None, "busiest": busiest, "n_windows": 4}
+    parts = {"sides": ["host"], "function": None, "busiest": busiest, "n_windows": 4, "gaps": []}
     [line] = spent_on(SimpleNamespace(parts=parts, unit="step", each="a step"))
     assert line == "hipLaunchKernel takes 71 % of the time (3 calls a step)."
 

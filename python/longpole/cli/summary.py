@@ -20,7 +20,7 @@ from longpole.cli.answer.windows import (
     window_warnings,
 )
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
-from longpole.cli.ask.traces import answer_each, given_memory_file, traces_argument, traces_of
+from longpole.cli.ask.traces import answer_each, given_memory_file, traces_argument
 from longpole.cli.ask.windows import OF_TIME, Asked, Recording, profiler_options, window_options
 from longpole.errors import WindowError
 from longpole.recording_cost import timing_blocks
@@ -125,7 +125,6 @@ def summary(
 
         return answer_memory(traces, window, options)
     ranks: list[int | None] = []
-    traces = traces_of(traces)
 
     def answer(path: str, trace: Trace) -> Answer:
         ranks.append(trace.rank)

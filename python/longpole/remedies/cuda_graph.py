@@ -194,10 +194,10 @@ def _in_runs(facts: Facts, runs: list[_Run]) -> str | None:
     n_runs = max(round(facts.per_window(len(runs))), 1)
     sizes = sorted({len(run.works) for run in runs})
     size = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
-    divided = f"with {place} between them, which cannot be captured"
+    divided = f"{place} between them cannot be captured"
     if len({run.names for run in runs}) == 1:
-        return f"{n_runs} equal runs of {size} {divided}: one graph serves all runs"
-    return f"{n_runs} runs of {size} {divided}: each run is a graph"
+        return f"{n_runs} equal runs of {size}, one graph for all: {divided}"
+    return f"{n_runs} runs of {size}, each a graph: {divided}"
 
 
 def _outermost(facts: Facts, event: int) -> str:

@@ -58,7 +58,7 @@ def _host(facts: Facts) -> Iterator[str]:
         return
     if facts.parts["busiest"] is not None:
         name, part, n_events, longest, *_ = facts.parts["busiest"]
-        rest = facts.mean_ns * facts.n_windows / _total_ns(facts)
+        rest = _of_rest(facts)
         part *= rest
         if part >= _LEAST:
             calls = _calls(facts, n_events)
@@ -67,6 +67,13 @@ def _host(facts: Facts) -> Iterator[str]:
                 calls = f"{count(n_events, 'call')}, {takes}"
                 calls += _which(facts, name, longest)
             yield f"{short_name(name, _WIDEST)} takes {whole_percent(part)} of the time ({calls})."
+
+
+def _of_rest(facts: Facts) -> float:
+    """Return the factor from a share of all windows to one without the gaps left out."""
+    if not facts.parts["gaps"]:
+        return 1.0
+    return facts.mean_ns * facts.n_windows / _total_ns(facts)
 
 
 def _which(facts: Facts, name: str, share: float) -> str:

@@ -14,9 +14,9 @@ from longpole.cli.answer.live import reading
 from longpole.cli.answer.problems import usage_errors
 from longpole.cli.answer.windows import abstained
 from longpole.cli.ask.windows import NO_WORK, Asked
-from longpole.errors import RanksError, TraceError
+from longpole.errors import TraceError
 from longpole.opening import is_pipe
-from longpole.profiles import other_timeline
+from longpole.profiles import other_timeline, timelines_in
 from longpole.wording import escape
 
 if TYPE_CHECKING:
@@ -103,11 +103,9 @@ def traces_of(paths: Sequence[str]) -> list[str]:
     found: list[str] = []
     for path in paths:
         inside: list[str] = []
-        if path != "-" and Path(path).is_dir():
-            from longpole.traces.sources import find_sources
-
-            with suppress(RanksError):
-                inside = [source.path for source in find_sources(path)]
+        if Path(path).is_dir():
+            with suppress(TraceError):  # raised again where the folder is read
+                inside = [str(trace) for trace in timelines_in(Path(path))]
         found += inside if len(inside) > 1 else [path]
     return found
 
