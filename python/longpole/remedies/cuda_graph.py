@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.critical_path.changes import Drop, Insert, Scale
 from longpole.remedies.model import Found, Remedy
-from longpole.wording import count
+from longpole.wording import count, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +34,8 @@ _BETWEEN_NODES_NS: Final = (300, 1_000)
 
 # In a training step, the forward and the backward pass are each captured as one graph.
 _OF_TRAINING: Final = 0.5
+
+_WIDEST: Final = 40
 
 # If the host limits less than this share of the time, a graph gains nothing.
 _LEAST_OF_HOST: Final = 0.05
@@ -187,7 +189,7 @@ def _as_seen(facts: Facts, runs: list[_Run]) -> str:
 
 def _in_runs(facts: Facts, runs: list[_Run]) -> str | None:
     """Describe the runs and what is between them; None if nothing divides the launches."""
-    stops = Counter(_outermost(facts, run.stop) for run in runs if run.stop is not None)
+    stops = Counter(_place(facts, run.stop) for run in runs if run.stop is not None)
     if not stops:
         return None
     [(place, _)] = stops.most_common(1)
@@ -200,10 +202,13 @@ def _in_runs(facts: Facts, runs: list[_Run]) -> str | None:
     return f"{n_runs} runs of {size}, each a graph: {divided}"
 
 
-def _outermost(facts: Facts, event: int) -> str:
-    """Return the name of the outermost operator around a call, otherwise of the call."""
-    operators = [name for _, kind, name in facts.around(event) if kind == "operator"]
-    return operators[-1] if operators else facts.name(event)
+def _place(facts: Facts, event: int) -> str:
+    """Return the name of a call that changes memory, otherwise of the outermost operator."""
+    names = [name for _, kind, name in facts.around(event) if kind == "operator"]
+    memory = {call.event for call in facts.calls("allocate", "free")}
+    if event in memory or not names:
+        return facts.name(event)
+    return short_name(names[-1], _WIDEST)
 
 
 REMEDY: Final = Remedy(
