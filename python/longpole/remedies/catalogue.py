@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.critical_path.changes import Drop, Insert, RemoveWait, Replace, Scale, parts_of
+from longpole.remedies.busy_streams import most_gain
 from longpole.remedies.model import EFFORTS, Found, Remedy
 
 if TYPE_CHECKING:
@@ -238,11 +239,22 @@ def _side_bounds(facts: Facts) -> list[tuple[Side, BoundsParts]]:
     sets: list[list[Change]] = [[Drop(kind=kind) for kind in it] for it in _KINDS_OF.values()]
     events = [work.event for work in (*facts.kernels, *facts.copies)]
     sets += [[replace(change, events=events) for change in changes] for changes in sets]
-    gains = _gains(facts, sets)
+    gains = [
+        _within_busy(facts, changes, gain)
+        for changes, gain in zip(sets, _gains(facts, sets), strict=True)
+    ]
     found = zip(facts.parts["bounds"], gains, gains[len(_KINDS_OF) :], strict=False)
     return [
         (side, _of_every_cost(bounds, every, inside)) for (side, bounds), every, inside in found
     ]
+
+
+def _within_busy(facts: Facts, changes: Sequence[Change], gain: _Gain) -> _Gain:
+    """Lower an upper bound that depends on the cost of recording to what busy streams leave."""
+    gain_ns, share, low, high, low_by, high_by = gain
+    if high_by == "recording_cost":
+        high = max(min(high, most_gain(facts, changes)), share)
+    return gain_ns, share, low, high, low_by, high_by
 
 
 def _of_every_cost(bounds: BoundsParts, every: _Gain, inside: _Gain) -> BoundsParts:
@@ -278,8 +290,9 @@ def _bounded(
     gains: tuple[_Gain, _Gain],
 ) -> _Gain:
     """Return the gain of changes with its bounds, given those of the careful and the hopeful."""
-    gain_ns, gain, low, careful_high, low_by, careful_by = gains[0]
-    _, _, _, high, _, high_by = gains[1]
+    least = _within_busy(facts, careful, gains[0])
+    gain_ns, gain, low, careful_high, low_by, careful_by = least
+    _, _, _, high, _, high_by = _within_busy(facts, hopeful, gains[1])
     if careful_high > high:
         high, high_by = careful_high, careful_by
     most = _most(facts, careful)
