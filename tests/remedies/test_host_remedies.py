@@ -388,6 +388,21 @@ def test_the_function_that_loads_is_named():
     assert unnamed == f"{told} (record Python stacks to name the function: with_stack=True)"
 
 
+def test_a_window_has_only_its_part_of_a_batch():
+    """The batch of the next step begins in the window, but most of it comes after its end."""
+
+    def fill(builder, begin):
+        name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+        builder.annotation(name, (begin, begin + 600))
+        builder.launch("gemm", call=(begin + 610, begin + 620), work=(begin + 625, begin + 980))
+        builder.call("cudaDeviceSynchronize", (begin + 630, begin + 985))
+
+    verdict = steps(1_000, fill).read().verdict(between=(1_605_000, 2_150_000))
+    found = next(row for row in verdict.remedies if row.remedy == "loader_workers")
+    told = "the window makes or awaits a batch for 150 µs (record Python stacks"
+    assert found.evidence.startswith(told)
+
+
 def test_a_gap_is_named_after_the_function_that_is_running_when_it_begins():
     """The next function, of a library, begins in the gap and runs on after it."""
 

@@ -253,6 +253,12 @@ class Facts:
         return f"in {'the' if self.n_windows == 1 else 'every'} {self.unit}"
 
     @property
+    def each_one(self) -> str:
+        """`each step` as a subject, or `the window` if it is the only one and no step."""
+        is_one = self.n_windows == 1 and self.unit != "step"
+        return f"{'the' if is_one else 'each'} {self.unit}"
+
+    @property
     def n_windows(self) -> int:
         """Number of windows."""
         return len(self.windows)
@@ -261,6 +267,14 @@ class Facts:
     def mean_ns(self) -> float:
         """Mean duration of a window."""
         return sum(end_ns - start_ns for start_ns, end_ns in self.windows) / self.n_windows
+
+    def within_ns(self, rows: Iterable[OnThread | ThreadGap]) -> int:
+        """Return the total time of events or gaps before the end of the last window.
+
+        The last of them may go on after it, which matters in a window between two times.
+        """
+        last_ns = max((end_ns for _, end_ns in self.windows), default=0)
+        return sum(max(min(row.end_ns, last_ns) - row.start_ns, 0) for row in rows)
 
     def once(self, build: Callable[[Facts], Built]) -> Built:
         """Return the result of a function of the facts, cached for all remedies."""

@@ -24,12 +24,12 @@ def _find(facts: Facts) -> Iterator[Found]:
         return
     loading = facts.annotations("enumerate(DataLoader)")
     gaps = [gap for gap in facts.gaps(1_000) if gap.is_loading]
-    waited_ns = round(facts.per_window(sum(row.duration_ns for row in loading or gaps)))
+    waited_ns = round(facts.per_window(facts.within_ns(loading or gaps)))
     yield Found(
         careful=[Scale(by=_CAREFUL, kind="data_loading")],
         hopeful=[Drop(kind="data_loading")],
         advice=f"Use more loader workers or {facts.options.prefetch}",
-        evidence=f"each {facts.unit} waits for the workers for {duration(waited_ns)}",
+        evidence=f"{facts.each_one} waits for the workers for {duration(waited_ns)}",
         events=facts.longest(loading)
         or [gap.after for gap in facts.shown_first(gaps)[:8] if gap.after is not None],
     )

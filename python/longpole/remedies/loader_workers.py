@@ -32,7 +32,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         return
     gaps = [gap for gap in facts.gaps(1_000) if gap.is_loading]
     loading = facts.annotations("enumerate(DataLoader)")
-    total_ns = sum(row.duration_ns for row in loading or gaps)
+    total_ns = facts.within_ns(loading or gaps)
     options = facts.options
     match facts.parts["loader"]:
         case "main_thread":
@@ -49,7 +49,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         hopeful=[Drop(kind="data_loading")],
         advice=advice,
         evidence=(
-            f"each {facts.unit} makes or awaits a batch for {duration(mean_ns)}"
+            f"{facts.each_one} makes or awaits a batch for {duration(mean_ns)}"
             f"{_where(facts, [row.time_range for row in loading or gaps], total_ns)}"
         ),
         events=facts.longest(loading)
