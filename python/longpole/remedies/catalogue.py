@@ -187,7 +187,9 @@ def _alone(facts: Facts) -> tuple[list[Gained], list[str]]:
         bounds = _side_bounds(facts)
         for _, at_end in ends:
             bounds = [(side, _extended(each, at_end[side])) for side, each in bounds]
-        facts.parts["bounds_of_cost"] = bounds
+        facts.parts["bounds_of_cost"] = [
+            (side, _side_within_busy(facts, side, each)) for side, each in bounds
+        ]
     places, failures = [], []
     for remedy in remedies():
         try:
@@ -198,6 +200,7 @@ def _alone(facts: Facts) -> tuple[list[Gained], list[str]]:
     rows = _with_gains(facts, places)
     for others, _ in ends:
         rows = _widened(rows, others)
+    rows = [_row_within_busy(facts, row) for row in rows]
     return _ordered(rows), failures
 
 
@@ -239,22 +242,31 @@ def _side_bounds(facts: Facts) -> list[tuple[Side, BoundsParts]]:
     sets: list[list[Change]] = [[Drop(kind=kind) for kind in it] for it in _KINDS_OF.values()]
     events = [work.event for work in (*facts.kernels, *facts.copies)]
     sets += [[replace(change, events=events) for change in changes] for changes in sets]
-    gains = [
-        _within_busy(facts, changes, gain)
-        for changes, gain in zip(sets, _gains(facts, sets), strict=True)
-    ]
+    gains = _gains(facts, sets)
     found = zip(facts.parts["bounds"], gains, gains[len(_KINDS_OF) :], strict=False)
     return [
         (side, _of_every_cost(bounds, every, inside)) for (side, bounds), every, inside in found
     ]
 
 
-def _within_busy(facts: Facts, changes: Sequence[Change], gain: _Gain) -> _Gain:
+def _within_busy(facts: Facts, changes: Sequence[Change], gain: float, high: float) -> float:
     """Lower an upper bound that depends on the cost of recording to what busy streams leave."""
-    gain_ns, share, low, high, low_by, high_by = gain
+    return max(min(high, most_gain(facts, changes)), gain)
+
+
+def _side_within_busy(facts: Facts, side: Side, bounds: BoundsParts) -> BoundsParts:
+    low, high, low_by, high_by = bounds
     if high_by == "recording_cost":
-        high = max(min(high, most_gain(facts, changes)), share)
-    return gain_ns, share, low, high, low_by, high_by
+        gain = max(dict(facts.parts["gains"])[side], dict(facts.parts["bounds"])[side][1])
+        high = _within_busy(facts, [Drop(kind=kind) for kind in _KINDS_OF[side]], gain, high)
+    return low, high, low_by, high_by
+
+
+def _row_within_busy(facts: Facts, row: Gained) -> Gained:
+    if row.high_by != "recording_cost":
+        return row
+    changes = row.found.hopeful or row.found.careful
+    return replace(row, high=_within_busy(facts, changes, row.gain, row.high))
 
 
 def _of_every_cost(bounds: BoundsParts, every: _Gain, inside: _Gain) -> BoundsParts:
@@ -276,10 +288,9 @@ def _with_gains(facts: Facts, places: list[tuple[Remedy, Found]]) -> list[Gained
     for number, (remedy, found) in enumerate(places):
         both = gains[2 * number], gains[2 * number + 1]
         bounded = _bounded(facts, found.careful, found.hopeful or found.careful, both)
-        _, _, low, high, *_ = bounded
-        is_more = remedy.side in told and high > _LEAST_MORE + sides[remedy.side]
-        also = _also(facts, remedy, found) if is_more else ()
-        rows.append(Gained(remedy, found, *bounded, then=low, also=also))
+        row = _row_within_busy(facts, Gained(remedy, found, *bounded, then=bounded[2]))
+        is_more = remedy.side in told and row.high > _LEAST_MORE + sides[remedy.side]
+        rows.append(replace(row, also=_also(facts, remedy, found)) if is_more else row)
     return rows
 
 
@@ -290,9 +301,8 @@ def _bounded(
     gains: tuple[_Gain, _Gain],
 ) -> _Gain:
     """Return the gain of changes with its bounds, given those of the careful and the hopeful."""
-    least = _within_busy(facts, careful, gains[0])
-    gain_ns, gain, low, careful_high, low_by, careful_by = least
-    _, _, _, high, _, high_by = _within_busy(facts, hopeful, gains[1])
+    gain_ns, gain, low, careful_high, low_by, careful_by = gains[0]
+    _, _, _, high, _, high_by = gains[1]
     if careful_high > high:
         high, high_by = careful_high, careful_by
     most = _most(facts, careful)
@@ -323,6 +333,7 @@ def together(facts: Facts, rows: Sequence[Gained]) -> Together:
         if len(others) == len(rows):
             other = together(end, others)
             low, high = min(low, other.low), max(high, other.high)
+    high = _within_busy(facts, hopeful, gain, high)
     left = max(1.0 - of_careful[1], 1e-9)
     then = {
         side: max(with_side[1] - of_careful[1], 0.0) / left
