@@ -8,6 +8,7 @@ from statistics import median
 import pytest
 
 import longpole
+from longpole.analyses.diff.notes import notes_of
 from longpole.cli import program
 from longpole.wording import duration
 from oracles.simulator import Machine, Run, Scale
@@ -118,3 +119,20 @@ def test_given_times_are_the_lengths_that_are_compared(tmp_path):
     assert found.change == pytest.approx(given_ns[1] / given_ns[0] - 1, rel=1e-4)
     lengths = " to ".join(duration(time_ns) for time_ns in given_ns)
     assert f": the step goes from {lengths}" in found.sentence
+
+
+def test_the_cost_of_recording_makes_no_operator_of_equal_recordings_slower(tmp_path):
+    path = tmp_path / "trace.json"
+    costs = PlantedCosts(operator=3_000, call=3_900, annotation=6_000)
+    Run(with_overhead(_program(60), costs), Machine(seed=5)).write(path)
+    length_ns = longpole.read_trace(path).verdict().window.length_ns
+    step_times_ns = (round(0.7 * length_ns), round(0.95 * length_ns))
+    found = longpole.diff(path, path, step_times_ns=step_times_ns)
+    operators = [it for it in found.changes if it.kind == "operator"]
+    assert found.change > 0.3
+    assert all(it.new_ns == pytest.approx(it.base_ns) for it in operators)
+    told = "Of operators that both sides call equally often"
+    assert any(note.startswith(told) for note in notes_of(found, operators, is_brief=False))
+    as_recorded = longpole.diff(path, path, as_recorded=True)
+    notes = notes_of(as_recorded, operators, is_brief=False)
+    assert not any(note.startswith(told) for note in notes)

@@ -210,7 +210,7 @@ class _Collected:
     def groups(self) -> list[Group]:
         """Return all groups in a deterministic order."""
         base, new = (
-            _summed(rows, len(self.numbers), side.n_steps)
+            _summed(rows, len(self.numbers), side)
             for rows, side in zip(self.rows, self.sides, strict=True)
         )
         longest = [
@@ -222,7 +222,7 @@ class _Collected:
                 relation,
                 longest[0](number, base_names),
                 longest[1](number, new_names),
-                (base.times_ns[number], new.times_ns[number]),
+                _at_one_cost(kind, number, base, new),
                 (base.counts[number], new.counts[number]),
                 (base.events[number], new.events[number]),
             )
@@ -252,26 +252,59 @@ class _Sums:
     """Time and count of each group in each step of a side, and its events."""
 
     times_ns: NDArray[np.float64]
+    recorded_ns: NDArray[np.float64] | None
+    """The self time as recorded, if `times_ns` exclude the profiler's overhead."""
     counts: NDArray[np.int64]
     events: list[NDArray[np.uint32]]
 
 
-def _summed(rows: list[pl.DataFrame], n_groups: int, n_steps: int) -> _Sums:
+def _at_one_cost(
+    kind: str, number: int, base: _Sums, new: _Sums
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the times of a group, with the same share of recording overhead removed on both sides.
+
+    The overhead of one event is estimated for each side by itself. Of operators that take little
+    longer than that, a small difference between both estimates would leave a multiple of the time
+    on one side. If both sides call operators equally often, their times differ as they do in the
+    recordings, and sum up to what remains of both.
+    """
+    import numpy as np
+
+    times_ns = base.times_ns[number], new.times_ns[number]
+    is_as_often = np.median(base.counts[number]) == np.median(new.counts[number])
+    if kind != "operator" or base.recorded_ns is None or new.recorded_ns is None or not is_as_often:
+        return times_ns
+    recorded_ns = base.recorded_ns[number], new.recorded_ns[number]
+    whole_ns = sum(float(times.mean()) for times in recorded_ns)
+    left = sum(float(times.mean()) for times in times_ns) / max(whole_ns, 1.0)
+    return recorded_ns[0] * left, recorded_ns[1] * left
+
+
+def _summed(rows: list[pl.DataFrame], n_groups: int, side: Side) -> _Sums:
     import numpy as np
     import polars as pl
 
+    n_steps = side.n_steps
     found = pl.concat(rows)
     groups = found["group"].to_numpy()
     cells = groups * n_steps + found["row"].to_numpy()
     shape = (n_groups, n_steps)
-    times_ns: NDArray[np.float64] = np.bincount(
-        cells, found["work_ns"].to_numpy(), n_groups * n_steps
-    ).astype(np.float64, copy=False)
+
+    def sums(each_ns: NDArray[np.int64]) -> NDArray[np.float64]:
+        return (
+            np.bincount(cells, each_ns, n_groups * n_steps)
+            .astype(np.float64, copy=False)
+            .reshape(shape)
+        )
+
+    selves = side.recorded_self_ns
+    recorded_ns = None if selves is None else sums(selves[found["event"].fill_null(-1).to_numpy()])
     counts = np.bincount(cells, minlength=n_groups * n_steps)
     known = found.select("group", "event").drop_nulls().sort("group", maintain_order=True)
     borders = np.searchsorted(known["group"].to_numpy(), np.arange(1, n_groups))
     events = np.split(known["event"].to_numpy(), borders)
-    return _Sums(times_ns.reshape(shape), counts.reshape(shape), events)
+    times_ns = sums(found["work_ns"].to_numpy())
+    return _Sums(times_ns, recorded_ns, counts.reshape(shape), events)
 
 
 def _longest_first(side: Side, rows: list[pl.DataFrame]) -> Callable[[int, Names], Names]:

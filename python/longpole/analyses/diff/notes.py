@@ -33,6 +33,10 @@ _OTHER_PATH: Final = 0.1
 # From this share of the change on, other shapes are its cause.
 _MOSTLY: Final = 0.5
 
+_ONE_COST: Final = (
+    "Of operators that both sides call equally often, the cost of recording is the same share of "
+    "the time on both sides, so these change as in the recordings."
+)
 _EFFECT: Final = "what the change alone does to the step, recomputed with the dependency graph"
 
 
@@ -52,7 +56,7 @@ def notes_of(diff: Findings, shown: list[Change], *, is_brief: bool) -> Iterator
         yield from (*diff.reasons, *_side_notes(diff))
         return
     yield from (*_interval(diff), *diff.reasons, *_of_cost(diff))
-    yield from (*_legend(shown, is_brief=is_brief), *_other_shapes(diff), *_overlaps(diff))
+    yield from (*_legend(diff, shown, is_brief=is_brief), *_other_shapes(diff), *_overlaps(diff))
     if diff.is_related and diff.similarity < (_MOSTLY_ALIKE if is_brief else 1):
         yield f"{share(diff.similarity)} of the launches or operators of both sides correspond."
     yield from (*_recorded_steps(diff), *_side_notes(diff), *_interpreter_lock(diff))
@@ -96,7 +100,12 @@ def _of_cost(diff: Findings) -> Iterator[str]:
         yield f"What recording cost is estimated, and leaves the change between {limits}."
 
 
-def _legend(shown: list[Change], *, is_brief: bool) -> Iterator[str]:
+def _are_without_profiler(diff: Findings) -> bool:
+    """Whether the cost of recording is removed from both sides."""
+    return all(side.mean_ns < side.recorded_mean_ns for side in (diff.base, diff.new))
+
+
+def _legend(diff: Findings, shown: list[Change], *, is_brief: bool) -> Iterator[str]:
     """Explain the columns of the changes."""
     if shown and is_brief:
         yield f"Effect: {_EFFECT}."
@@ -107,6 +116,8 @@ def _legend(shown: list[Change], *, is_brief: bool) -> Iterator[str]:
             "Times and counts are a step's, those of calls without their waits; the effect is "
             f"{_EFFECT}{limit}."
         )
+    if any(it.kind == "operator" for it in shown) and _are_without_profiler(diff):
+        yield _ONE_COST
     if any(max(len(it.base_names), len(it.new_names)) > 1 for it in shown):
         yield "Of several names, the one that takes longest is shown; --json has all."
 

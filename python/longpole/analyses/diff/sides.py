@@ -66,6 +66,18 @@ class Side:
         """Return the same columns as recorded."""
         return frame_of(self.recorded.core.events(list(_EVENT_COLUMNS)))
 
+    @cached_property
+    def recorded_self_ns(self) -> NDArray[np.int64] | None:
+        """Return each event's self time as recorded, then a 0; None if no overhead is removed."""
+        import numpy as np
+
+        if self.recorded is self.trace:
+            return None
+        found = self.recorded.self_times
+        self_ns = np.zeros(self.recorded_events.height + 1, np.int64)
+        self_ns[found["event"].to_numpy()] = found["self_ns"].fill_null(0).to_numpy()
+        return self_ns
+
     def at(self, rows: pl.Series, **columns: str) -> pl.DataFrame:
         """Return the given columns of events at the given rows, under new names."""
         return self.events.select(**columns)[rows]
