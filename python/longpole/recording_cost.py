@@ -131,7 +131,8 @@ class RecordingCost(Row):
     least_step_ns: int | None
     most_step_ns: int | None
     factor: float | None
-    """Factor applied to the costs of all classes to match a measured or given time."""
+    """Factor applied to the costs of all classes, and to their bounds, to match a measured or given
+    time."""
     timed_ns: tuple[int, ...]
     """Mean steps that were timed without the profiler when the trace was recorded."""
     misfit: str | None
@@ -202,8 +203,8 @@ def _class(row: Mapping[str, Any], factor: float) -> ClassCost:
         event_class=row["event_class"],
         count=row["count"],
         cost_ns=round(row["cost_ns"] * factor),
-        least_ns=row["least_ns"],
-        most_ns=row["most_ns"],
+        least_ns=round(row["least_ns"] * factor),
+        most_ns=round(row["most_ns"] * factor),
         source=row["source"],
         n_samples=row["n_samples"],
     )

@@ -115,6 +115,17 @@ def test_a_given_step_time_is_matched_exactly(trace_of):
     assert without.verdict().window.length_ns == pytest.approx(asked_ns, abs=200)
 
 
+@pytest.mark.parametrize("share", [0.3, 0.6, 1.0])
+def test_a_cost_that_fits_a_given_step_lies_between_its_bounds(share, trace_of):
+    costs = PlantedCosts(operator=3_000, call=3_900, annotation=6_000)
+    trace = trace_of(with_overhead(_program(), costs))
+    found = trace.recording_cost()
+    saved_ns = found["recorded_step_ns"] - found["step_ns"]
+    given = trace.recording_cost(round(found["recorded_step_ns"] - share * saved_ns))
+    assert given["factor"] == pytest.approx(share, abs=0.1)
+    assert all(it["least_ns"] <= it["cost_ns"] <= it["most_ns"] for it in given["classes"])
+
+
 @pytest.mark.parametrize(
     ("factor", "why"), [(2, "as recorded, less than"), (0.01, "without the largest")]
 )
@@ -241,7 +252,7 @@ def test_timed_steps_are_said_whether_they_fit_or_not(factors, is_misfit, tmp_pa
         assert (f"imed without the profiler: {timed}" in shown) != is_misfit
 
 
-def test_the_range_of_a_gain_covers_every_timed_step(tmp_path):
+def test_the_range_of_a_gain_covers_every_timed_step_down_to_its_kernels(tmp_path):
     path = tmp_path / "trace.json"
     costs = PlantedCosts(operator=3_000, call=3_900, annotation=6_000)
     simulate(with_overhead(_program(kernel_ns=4_000), costs), seed=3).write(path)
@@ -253,10 +264,14 @@ def test_the_range_of_a_gain_covers_every_timed_step(tmp_path):
     assert {it.remedy for it in (usual, found, *at_ends)} == {"cuda_graph"}
     assert found.gain == usual.gain
     assert found.gain_low == min(it.gain_low for it in (usual, *at_ends)) < usual.gain_low
-    assert found.gain_high == max(it.gain_high for it in (usual, *at_ends))
+    # What remains of the step is no shorter than its 60 kernels of 4 us.
+    most = 1 - 60 * 4_000 / wide.removed_cost["step_ns"]
+    for_all = max(it.gain_high for it in (usual, *at_ends))
+    assert found.gain_high == pytest.approx(min(for_all, most), abs=0.01)
     assert found.low_by == "recording_cost"
     host = wide.verdict().bounds["host"]
-    assert host.high == max(it.verdict().bounds["host"].high for it in (narrow, *ends))
+    for_all = max(it.verdict().bounds["host"].high for it in (narrow, *ends))
+    assert host.high == pytest.approx(min(for_all, most), abs=0.01)
     both = wide.after_remedies(["cuda_graph"])
     assert (both.gain_low, both.gain_high) == (found.gain_low, found.gain_high)
 
