@@ -7,6 +7,8 @@ from functools import partial
 import pytest
 from steps import remedy_of, steps
 
+from longpole.testing import TraceBuilder
+
 WAIT = "cudaStreamSynchronize"
 
 
@@ -25,6 +27,24 @@ def test_a_long_gap_between_operators_is_python_to_shorten():
     )
     # No operator follows the gap of the last of the 3 windows.
     assert found.gain_low == pytest.approx(0.86 * 2 / 3, abs=0.02)
+
+
+def test_the_time_of_the_profiler_between_two_steps_is_not_the_programs():
+    """The gap takes 400 us: the last 100 us of a step, 200 us between, and 100 us of the next."""
+    builder = TraceBuilder()
+    for number in range(5):
+        begin = 1_000 * number
+        builder.step(number, (begin + 100, begin + 900))
+        builder.operator("aten::mm", (begin + 200, begin + 300))
+        builder.launch("gemm", call=(begin + 210, begin + 220), work=(begin + 230, begin + 250))
+        builder.operator("aten::item", (begin + 310, begin + 800))
+        builder.call(WAIT, (begin + 320, begin + 790))
+        builder.launch("gemm", call=(begin + 321, begin + 322), work=(begin + 323, begin + 780))
+    found = remedy_of("python_between_operators", builder)
+    assert found.name == "between aten::item and aten::mm of the next step"
+    # No operator follows the gap of the last of the 4 windows.
+    assert found.evidence == "it takes 150 µs a step in 1 gap in which the GPU waits"
+    assert found.gain_low == pytest.approx(0.15, abs=0.01)
 
 
 def test_memory_that_is_allocated_in_every_step_is_kept():
@@ -54,6 +74,18 @@ def waited_copies(builder, start, copies, operator="aten::item"):
         size = {} if n_bytes is None else {"bytes": n_bytes}
         builder.copy(copy, (begin + 12, begin + 14), stream=7, **of_call, **size)
         builder.call(WAIT, (begin + 11, begin + 16))
+
+
+def test_a_call_after_the_end_of_the_work_does_not_wait():
+    def fill(builder, begin):
+        builder.launch("gemm", call=(begin, begin + 10), work=(begin + 20, begin + 500))
+        builder.operator("aten::item", (begin + 30, begin + 560))
+        builder.call(WAIT, (begin + 40, begin + 510))
+        builder.call(WAIT, (begin + 530, begin + 540))
+        builder.operator("aten::add", (begin + 600, begin + 990))
+
+    found = remedy_of("blocking_calls", steps(1_000, fill))
+    assert found.evidence == "1 call a step waits"
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,8 @@ def _find(facts: Facts) -> Iterator[Found]:
     for wait in facts.waits:
         if facts.name(wait.operator) in INDEXING:  # covered by `boolean_indexing`
             continue
+        if wait.work is not None and facts.place(wait.work).end_ns <= wait.call.start_ns:
+            continue  # the work had ended already
         of_place[_place(facts, wait)].append(wait)
     places = sorted(of_place.items(), key=lambda place: -_waited_ns(place[1]))
     if len(places) > 1:

@@ -42,6 +42,7 @@ _MOST_OF_GAPS: Final = 0.6
 # A function that runs longer than this share of a step is the step itself.
 _MOST_OF_STEP: Final = 0.9
 _WIDEST: Final = 60
+_STEP: Final = "ProfilerStep#"
 
 
 def _find(facts: Facts) -> Iterator[Found]:
@@ -54,12 +55,32 @@ def _find(facts: Facts) -> Iterator[Found]:
         is_of_program = gap.lane in facts.launch_lanes and not gap.is_loading
         is_of_others = _is_in(spans, gap) or _is_in(eager, gap)
         if is_of_program and is_idle and not is_of_others and facts.is_alone(gap):
-            of_place[facts.name(gap.before)].append(gap)
+            of_place[facts.name(gap.before)] += _in_steps(facts, gap)
     for gaps in sorted(of_place.values(), key=lambda gaps: -_total_ns(gaps)):
         is_usual = facts.n_windows <= len({gap.window for gap in gaps}) * 2
         are_few = facts.per_window(len(gaps)) <= _MOST_PER_WINDOW
         if is_usual and are_few and facts.is_worth(_total_ns(gaps), _LEAST_OF_ALL):
             yield _found(facts, gaps)
+
+
+def _in_steps(facts: Facts, gap: ThreadGap) -> list[ThreadGap]:
+    """Return the parts of a gap inside steps; outside of these, the profiler itself works."""
+    before, after = _step_of(facts, gap.before), _step_of(facts, gap.after)
+    if before == after:
+        return [gap]
+    end_ns = gap.start_ns if before is None else facts.place(before).end_ns
+    start_ns = gap.end_ns if after is None else facts.place(after).start_ns
+    end_ns, start_ns = max(end_ns, gap.start_ns), min(start_ns, gap.end_ns)
+    if start_ns <= end_ns:
+        return [gap]
+    parts = gap._replace(end_ns=end_ns), gap._replace(start_ns=start_ns)
+    return [part for part in parts if part.duration_ns]
+
+
+def _step_of(facts: Facts, event: int | None) -> int | None:
+    """Return the annotation of the profiler's step around an event."""
+    around = [] if event is None else facts.around(event)
+    return next((row for row, _, name in around if name.startswith(_STEP)), None)
 
 
 def _is_in(spans: list[TimeRange], gap: ThreadGap) -> bool:
@@ -90,9 +111,11 @@ def _found(facts: Facts, gaps: list[ThreadGap]) -> Found:
     function = _function(facts, gaps)
     longest = max(gaps, key=lambda gap: gap.duration_ns)
     ends = [short_name(facts.name(event), _WIDEST) for event in (longest.before, longest.after)]
-    between = f"between {ends[0]} and {ends[1]}"
+    steps = [_step_of(facts, event) for event in (longest.before, longest.after)]
+    is_across = None not in steps and steps[0] != steps[1]
+    between = f"between {ends[0]} and {ends[1]}{' of the next step' if is_across else ''}"
     mean_ns = round(facts.per_window(_total_ns(gaps)))
-    n_gaps = max(round(facts.per_window(len(gaps))), 1)
+    n_gaps = max(round(facts.per_window(len({(gap.lane, gap.before) for gap in gaps}))), 1)
     return Found(
         careful=[Drop(time_ranges=time_ranges)],
         hopeful=[
@@ -159,7 +182,8 @@ REMEDY: Final = Remedy(
     effort="code",
     needs="operators and runtime calls; Python stacks name the function",
     seen_by="a few long gaps a step in which the launching thread runs nothing and the GPU idles",
-    change="the gaps, and at most the operator that waits before each",
+    change="the gaps, except outside of steps, where the profiler works; at most also the operator "
+    "that waits before each",
     not_when="the time is that of loading data, of a round trip, or of many short gaps",
     find=_find,
 )
