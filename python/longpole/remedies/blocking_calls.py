@@ -30,9 +30,8 @@ def _find(facts: Facts) -> Iterator[Found]:
     for wait in facts.waits:
         if facts.name(wait.operator) in INDEXING:  # covered by `boolean_indexing`
             continue
-        if wait.work is not None and facts.place(wait.work).end_ns <= wait.call.start_ns:
-            continue  # the work had ended already
         of_place[_place(facts, wait)].append(wait)
+    of_place = {place: waits for place, waits in of_place.items() if _n_waiting(facts, waits)}
     places = sorted(of_place.items(), key=lambda place: -_waited_ns(place[1]))
     if len(places) > 1:
         everything = [wait for _, waits in places for wait in waits]
@@ -65,6 +64,13 @@ def _waited_ns(waits: list[DeviceWait]) -> int:
     return sum(wait.call.duration_ns for wait in waits)
 
 
+def _n_waiting(facts: Facts, waits: list[DeviceWait]) -> int:
+    """Return the number of calls that begin before the work that they wait for has ended."""
+    return sum(
+        wait.work is None or facts.place(wait.work).end_ns > wait.call.start_ns for wait in waits
+    )
+
+
 def _place(facts: Facts, wait: DeviceWait) -> str:
     """Return the name of a call site: the operator, and the function that calls it."""
     what = facts.name(wait.operator if wait.operator is not None else wait.call.event)
@@ -73,7 +79,7 @@ def _place(facts: Facts, wait: DeviceWait) -> str:
 
 
 def _found(facts: Facts, place: str, waits: list[DeviceWait], change: RemoveWait) -> Found:
-    n_waits = max(round(facts.per_window(len(waits))), 1)
+    n_waits = max(round(facts.per_window(_n_waiting(facts, waits))), 1)
     synchronizing = facts.once(_synchronizing)
     # A call that only waits is removed with its wait; one inside an operator also copies.
     gone = [
