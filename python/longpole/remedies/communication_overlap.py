@@ -12,33 +12,51 @@ from longpole.wording import duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.remedies.facts import Facts
+    from longpole.remedies.facts import Activity, Facts
 
 __all__ = ["REMEDY"]
 
-# Lower bound: half of the time that other kernels can hide is hidden (upper bound: all of it). Of
-# the rest, this share remains, as with half of the bytes.
+# Lower bound: half of the time that other kernels can hide is hidden (upper bound: all of it).
 _CAREFUL: Final = 0.5
-_STAYS: Final = 0.5
+
+# Share of the time that remains with half of the bytes.
+_OF_HALF: Final = 0.5
 
 
 def _find(facts: Facts) -> Iterator[Found]:
     works = [work for work in facts.kernels if work.kind == "communication"]
     if not works or is_late(facts):
         return
-    total_ns = sum(work.duration_ns for work in works)
-    others_ns = sum(work.duration_ns for work in facts.kernels) - total_ns
+    others = [work for work in facts.kernels if work.kind != "communication"]
+    total_ns, others_ns = (sum(work.duration_ns for work in rows) for rows in (works, others))
     hidden = min(others_ns / max(total_ns, 1), 1.0)
+    hidden_ns = facts.per_window(min(others_ns, total_ns))
+    takes = f"it takes {duration(round(facts.per_window(total_ns)))} {facts.each}"
     yield Found(
         careful=[Scale(by=1 - _CAREFUL * hidden, kind="communication")],
-        hopeful=[Scale(by=_STAYS * (1 - hidden), kind="communication")],
-        advice="Start communication earlier, or send fewer bytes",
+        hopeful=[Scale(by=1 - hidden, kind="communication")],
+        advice=f"Start communication earlier, while kernels run{_stream(facts, works, others)}",
         evidence=(
-            f"it takes {duration(round(facts.per_window(total_ns)))} {facts.each}, "
-            "with the wait for other ranks (`longpole ranks` of all traces tells it apart)"
+            f"{takes}, with the wait for other ranks (`longpole ranks` of all traces tells it "
+            f"apart), and other kernels hide at most {duration(round(hidden_ns))} of it"
         ),
         events=facts.longest(works),
     )
+    yield Found(
+        careful=[],
+        hopeful=[Scale(by=_OF_HALF, kind="communication")],
+        advice="Send half of the bytes, in a smaller type or less often",
+        evidence=f"{takes}, and how much of that depends on the bytes is not recorded",
+        name="half of the bytes",
+        events=facts.longest(works),
+    )
+
+
+def _stream(facts: Facts, works: list[Activity], others: list[Activity]) -> str:
+    """Return that a stream of its own is needed, if communication shares that of the kernels."""
+    of_others = {work.lane for work in others}
+    time_ns = sum(work.duration_ns for work in works if work.lane in of_others)
+    return ", on a stream of its own" if facts.is_worth(max(time_ns, 1)) else ""
 
 
 REMEDY: Final = Remedy(
@@ -48,7 +66,8 @@ REMEDY: Final = Remedy(
     needs="kernels that communicate",
     seen_by="communication on the critical path",
     change="half of the time that other kernels can hide, which is no longer than all of them "
-    "take; at most, all of that time, and half of the rest, as with half of the bytes",
+    "take; at most, all of that time; apart from that, at most half of the time, as with half of "
+    "the bytes",
     not_when="other work hides it, or it mostly waits (see `late_rank`)",
     find=_find,
 )
