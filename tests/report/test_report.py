@@ -327,3 +327,17 @@ def test_a_device_without_a_name_is_no_fact(name, last):
     trace = builder().header(deviceProperties=[device]).read()
     [facts] = facts_of([("trace.json", trace)])
     assert facts.endswith(f"kineto-json, {last}")
+
+
+def test_a_page_says_that_a_window_has_earlier_work(tmp_path, written, capsys):
+    """The first kernel of the step was launched before the recording."""
+    found = TraceBuilder().step(1, (0, 1_000)).kernel("old", (0, 100))
+    for begin in range(100, 1_000, 100):
+        call, work = (begin - 90, begin - 80), (begin + 1, begin + 99)
+        found.operator("aten::mm", (begin - 95, begin - 75)).launch("gemm", call=call, work=work)
+    path = found.write(tmp_path / "trace.json")
+    page, _ = written(path)
+    told = "1 GPU activity (100 µs of step 1) was most likely launched before recording began"
+    assert told in page
+    assert program.run(["summary", str(path)]) == 0
+    assert told in " ".join(capsys.readouterr().out.split())

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from longpole.analyses.check import why_empty
-from longpole.analyses.findings import IMPOSSIBLE_TIMES
 from longpole.analyses.summary import summary as summarise
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.problems import usage_errors
 from longpole.cli.answer.windows import (
     abstained,
     abstentions,
+    caveats,
     exit_code_of,
     known_of_trace,
     window_warnings,
@@ -73,12 +73,6 @@ _NEXT_TABLES: Final[Mapping[Side, str]] = {
     "copies": "copy_summary",
 }
 """The table of `longpole table` to print next."""
-_OF_VERDICT: Final = frozenset(
-    {
-        *("earlier_work", "much_unexplained", "unknown_device_tasks", "untimed_records"),
-        *("overlapping_device_work", *IMPOSSIBLE_TIMES),
-    }
-)
 _IDLE: Final = (
     ("waiting for launch", "waiting_for_launch_ns"),
     ("between activities (under 30 µs)", "between_activities_ns"),
@@ -226,7 +220,7 @@ def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned])
         *verdict_blocks(found.verdict),
         *_how_computed(found.verdict),
         *_long_steps(trace, found.verdict),
-        *_warned(found, warnings),
+        *caveats(found.verdict, warnings),
         *_limiting_blocks(trace, found),
     ]
 
@@ -291,15 +285,6 @@ def _sides(found: Summary) -> list[Side]:
     verdict = found.verdict
     named = [remedy.side for remedy in verdict.remedies if remedy.named] if verdict.sides else []
     return [*dict.fromkeys([*verdict.sides, *named])]
-
-
-def _warned(found: Summary, warnings: Sequence[Warned]) -> list[Block]:
-    """Show the caveats of the verdict; without a verdict, its sentence already has them."""
-    if exit_code_of(found.verdict):
-        return []
-    told = [warned for warned in warnings if warned.code in _OF_VERDICT]
-    sentences = [f"{it.message[:1].upper()}{it.message[1:]}: {it.effect}." for it in told]
-    return [Notes(sentences)] if sentences else []
 
 
 def _title(path: str, trace: Trace, found: Summary) -> str:

@@ -9,12 +9,12 @@ from longpole.analyses.check import check
 from longpole.analyses.findings import IMPOSSIBLE_TIMES, KINDS
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import describe, name_of, warnings_of
-from longpole.report.blocks import Headline, Sentence, Table
+from longpole.report.blocks import Headline, Notes, Sentence, Table
 from longpole.report.document import DATA_FORMATS, Abstention, Document, Warned
 from longpole.wording import count, duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from longpole.analyses.findings import Finding
     from longpole.cli.answer.emit import Answer
@@ -30,6 +30,7 @@ __all__ = [
     "Found",
     "abstained",
     "abstentions",
+    "caveats",
     "code_of",
     "exit_code_of",
     "known_of",
@@ -44,6 +45,13 @@ _REASONS: Final = frozenset({"no_timed_events", "profiler_message", "unknown_cat
 _UNKNOWN_TASKS: Final = frozenset({"unknown_task_type", "unknown_device_line"})
 # Codes of records without a valid time.
 _UNTIMED: Final = frozenset({"zero_timestamp", "negative_duration"})
+# Codes of warnings about the gains and shares of a verdict.
+_OF_VERDICT: Final = frozenset(
+    {
+        *("earlier_work", "much_unexplained", "unknown_device_tasks", "untimed_records"),
+        *("overlapping_device_work", *IMPOSSIBLE_TIMES),
+    }
+)
 # Larger overlaps of activities on one stream, as a share of the window, mean wrong records.
 _MUCH_OVERLAP: Final = 0.1
 # If less of the work was launched before the recording, no relevant gain changes.
@@ -160,6 +168,15 @@ def _told(found: Finding) -> str:
     """Return the sentence and the hint; without the sentence if it is the headline."""
     texts = [found.hint] if found.code == "no_timed_events" else [found.sentence, found.hint]
     return " ".join(f"{text[:1].upper()}{text[1:]}." for text in texts if text)
+
+
+def caveats(verdict: Verdict, warnings: Iterable[Warned]) -> list[Block]:
+    """Show the warnings about a verdict; without a verdict, its sentence already has them."""
+    if exit_code_of(verdict):
+        return []
+    told = [warned for warned in warnings if warned.code in _OF_VERDICT]
+    sentences = [f"{it.message[:1].upper()}{it.message[1:]}: {it.effect}." for it in told]
+    return [Notes(sentences)] if sentences else []
 
 
 def window_warnings(

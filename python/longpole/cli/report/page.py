@@ -12,6 +12,7 @@ from longpole.analyses.check import why_empty
 from longpole.analyses.summary import summary
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.overview import overview
+from longpole.cli.answer.windows import caveats, window_warnings
 from longpole.cli.check import check_answer
 from longpole.cli.diff import diff_sections
 from longpole.cli.ranks import rank_sections
@@ -225,6 +226,8 @@ class _About:
             memory=self.figures("memory"),
             key=f"{self.before}more-remedies",
         )
+        warnings = window_warnings(self.trace, path, window.name, self.asked.data_load)
+        parts = [*parts, *caveats(found.verdict, warnings)]
         return self.section("verdict", "Verdict", parts)
 
     def figures(self, name: str, window: Window | None = None) -> Any:
