@@ -26,9 +26,9 @@ _OF_WORK: Final = frozenset({None, "kernel", "copy", "communication"})
 def most_gain(facts: Facts, changes: Sequence[Change]) -> float:
     """Return the gain if only the busiest stream remains, with what the changes leave of it.
 
-    Gains are of the mean window, but are read as those of the shown one. This is of the shorter of
-    both: what remains of either is no shorter than the stream. It is 1 if outliers lengthen the
-    mean, which is then unlike any window.
+    Gains are of the mean window, but are read as those of the shown one. This refers to the
+    shorter of both, so that what remains of either covers the stream. It is 1 if outliers lengthen
+    the mean, which is then unlike any window.
     """
     if facts.parts["outliers"]:
         return 1.0
@@ -74,7 +74,7 @@ def _in_windows(facts: Facts) -> dict[int, _Work]:
 
 
 def _changed(works: dict[int, _Work], change: Change) -> Iterable[int]:
-    """Return the activities whose time a change may shorten, whatever its pattern."""
+    """Return the activities whose time a change may shorten, regardless of its pattern."""
     is_of_work = isinstance(change, Drop | Scale | Replace) and change.kind in _OF_WORK
     if not is_of_work or change.time_ranges is not None:
         return ()

@@ -67,6 +67,7 @@ CATALOGUE: Final = (
     "fused_attention",
     "channels_last",
     "fused_pointwise",
+    "folded_batch_norm",
     "recomputation",
     "contended_atomics",
     "unaligned_products",

@@ -65,9 +65,8 @@ REMEDY: Final = Remedy(
     effort="configuration",
     needs="kernels that communicate",
     seen_by="communication on the critical path",
-    change="half of the time that other kernels can hide, which is no longer than all of them "
-    "take; at most, all of that time; apart from that, at most half of the time, as with half of "
-    "the bytes",
+    change="half of the time that other kernels can hide; at most, all of that time; with half of "
+    "the bytes, at most half of all",
     not_when="other work hides it, or it mostly waits (see `late_rank`)",
     find=_find,
 )

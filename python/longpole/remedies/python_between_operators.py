@@ -182,8 +182,7 @@ REMEDY: Final = Remedy(
     effort="code",
     needs="operators and runtime calls; Python stacks name the function",
     seen_by="a few long gaps a step in which the launching thread runs nothing and the GPU idles",
-    change="the gaps, except outside of steps, where the profiler works; at most also the operator "
-    "that waits before each",
+    change="the gaps inside steps, and at most the operator that waits before each",
     not_when="the time is that of loading data, of a round trip, or of many short gaps",
     find=_find,
 )
