@@ -116,11 +116,34 @@ def test_measuring_needs_a_remedy(products: Path, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("other", [["--scale", "kernel=2"], ["--drop", "kernel"]], ids=" ".join)
-def test_a_remedy_excludes_other_changes(
+def test_what_is_measured_is_of_a_remedy_alone(
     other: list[str], products: Path, capsys: pytest.CaptureFixture[str]
 ):
-    assert run(["whatif", str(products), "--remedy", "tensor_cores", *other]) == 2
-    assert "--remedy tries its own changes; leave out --scale, " in capsys.readouterr().err
+    words = ["--remedy", "tensor_cores", "--measure", "forms.py", *other]
+    assert run(["whatif", str(products), *words]) == 2
+    assert "--measure times what a remedy changes; leave out --scale, " in capsys.readouterr().err
+
+
+def test_a_remedy_is_computed_with_other_changes(
+    products: Path, capsys: pytest.CaptureFixture[str]
+):
+    remedy_alone = asked(capsys, products, "--remedy", "tensor_cores")
+    [least_ns] = {change["time_ns"] for change in remedy_alone["remedies"][0]["changes"]}
+    both = asked(capsys, products, "--remedy", "tensor_cores", "--drop", "operator")
+    assert [change["change"] for change in both["changes"]] == ["replace", "drop"]
+    assert both["makespan_ns"] == pytest.approx(4 * least_ns, rel=0.05)
+    assert run(["whatif", str(products), "--drop", "operator", "--remedy", "tensor_cores"]) == 0
+    out = capsys.readouterr().out
+    assert "with tensor_cores, operator dropped: " in out
+    assert "the changes that surely hold are applied" in out
+
+
+def test_a_remedy_that_does_not_fit_is_not_left_out_silently(
+    products: Path, capsys: pytest.CaptureFixture[str]
+):
+    words = ["--drop", "operator", "--remedy", "optimizer_loop"]
+    assert run(["whatif", str(products), *words]) == 2
+    assert " fits the remedy optimizer_loop; leave it out" in capsys.readouterr().err
 
 
 @pytest.mark.torch

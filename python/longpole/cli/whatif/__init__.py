@@ -22,7 +22,13 @@ from longpole.cli.ask.windows import (
     profiler_options,
     window_options,
 )
-from longpole.cli.whatif.remedy import SCHEMA, SomeRemedies, remedy_answer, share_of_steps
+from longpole.cli.whatif.remedy import (
+    SCHEMA,
+    SomeRemedies,
+    remedies_in,
+    remedy_answer,
+    share_of_steps,
+)
 from longpole.critical_path.changes import Change, Drop, RemoveWait, Scale, kind_named
 from longpole.critical_path.explain import path_blocks
 from longpole.critical_path.path import KindTotal, NameTotal
@@ -32,7 +38,7 @@ from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Abstention, Document, Warned
 from longpole.verdict import Remedy, Verdict
 from longpole.verdict.blocks import basis_of, none_of, ranked, with_gaps
-from longpole.wording import count, duration, share
+from longpole.wording import count, duration, listing, share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,6 +64,7 @@ _NO_FAMILY: Final = "other"
 _ORDER: Final = (
     'Sorted by certain gain ("up to" counts half); of similar gains, the easiest is first.'
 )
+_SURELY: Final = "Of remedies, the changes that surely hold are applied."
 _WORK: Final = frozenset(
     ("operator", "runtime", "host_gap", "data_loading", "kernel", "copy", "communication")
 )
@@ -119,20 +126,22 @@ def whatif(
       longpole whatif trace.json.gz --step 3
       longpole whatif trace.json.gz --scale kernel:gemm=0.5 --drop launch
       longpole whatif trace.json.gz --remedy cuda_graph --remedy optimizer_loop
+      longpole whatif trace.json.gz --remedy cuda_graph --drop kernel:gemm
       longpole whatif trace.json.gz --remedy tensor_cores --measure forms.py
     """
     from longpole.remedies.facts import ARGUMENTS
 
     require(
-        not (ids and any(asked.values())),
-        f"--remedy tries its own changes; leave out {_OPTIONS}",
+        not (measure and any(asked.values())),
+        f"--measure times what a remedy changes; leave out {_OPTIONS}",
     )
     require(measure is None or len(set(ids)) == 1, "--measure needs --remedy, once")
     require(not ids or len(traces) == 1, "--remedy needs one trace")
     changes = _changes_of(asked)
-    answer = partial(_changed_answer, changes=changes) if changes else _ranking
-    if ids:
-        answer = partial(remedy_answer, ids=list(dict.fromkeys(ids)), script=measure)
+    ids = list(dict.fromkeys(ids))
+    answer = partial(_changed_answer, changes=changes, ids=ids) if changes else _ranking
+    if ids and not changes:
+        answer = partial(remedy_answer, ids=ids, script=measure)
     return answer_each(
         traces,
         options,
@@ -177,11 +186,18 @@ class Ideal(Row):
 WhatIfData = Changed | Ideal | SomeRemedies
 
 
-def _changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[Change]) -> Answer:
-    """Report the length of the window after some changes."""
-    with usage_errors():
-        answer = found.path.what_if(changes)
+def _changed_answer(
+    name: str, trace: Trace, found: Found, *, changes: Sequence[Change], ids: Sequence[str]
+) -> Answer:
+    """Report the length of the window after the changes that remedies surely make, and others."""
     verdict = found.verdict()
+    rows = remedies_in(verdict, ids)
+    unfit = [one for one in ids if one not in {row.remedy for row in rows}]
+    require(not unfit, f"nothing in {found.name} fits the remedy {listing(unfit)}; leave it out")
+    of_remedies = [change for row in rows for change in row.changes]
+    every = [*of_remedies, *changes]
+    with usage_errors():
+        answer = found.path.what_if(every)
     known = known_of(name, trace, found, verdict)
     chosen = list(zip(changes, found.path.n_chosen(changes), strict=True))
     unmatched = [_unmatched(change, found.path) for change, n_edges in chosen if n_edges == 0]
@@ -190,13 +206,13 @@ def _changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[
         warnings = [*known["warnings"], *unmatched]
         known |= {"warnings": warnings, "abstains_because": because, "status": "partial"}
     gains = _gain(found.path, answer)
-    of_steps = share_of_steps(trace, found, verdict.steps, changes)
-    words = ", ".join(map(_words, changes))
+    of_steps = share_of_steps(trace, found, verdict.steps, every)
+    words = ", ".join([*ids, *map(_words, changes)])
     document = Document(
         schema=SCHEMA,
         **known,
         data=Changed(
-            changes=list(changes),
+            changes=every,
             **gains,
             inferred_ns=answer.critical_path.inferred_ns,
             kinds=answer.critical_path.kind_totals,
@@ -207,6 +223,7 @@ def _changed_answer(name: str, trace: Trace, found: Found, *, changes: Sequence[
             Headline(_headline(name, found, answer, words)),
             *([Sentence(trace.damage.sentence)] if trace.damage else []),
             *path_blocks(answer.critical_path, _MOST_NAMES),
+            *([Notes([_SURELY])] if ids else []),
             *_selected(chosen),
             *_why_longer(answer),
             *_in_all_steps(verdict, of_steps),

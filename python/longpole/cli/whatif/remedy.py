@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.trace import Trace
 
-__all__ = ["SCHEMA", "SomeRemedies", "remedy_answer", "share_of_steps"]
+__all__ = ["SCHEMA", "SomeRemedies", "remedies_in", "remedy_answer", "share_of_steps"]
 
 SCHEMA: Final = "longpole.whatif/1"
 _LAST_LINES: Final = 3
@@ -79,14 +79,8 @@ def remedy_answer(
     name: str, trace: Trace, found: Found, *, ids: Sequence[str], script: Path | None
 ) -> Answer:
     """Return what remedies save; of a single one, with a script, by what it measures."""
-    known = [one.id for one in remedies()]
-    for remedy in ids:
-        if remedy not in known:
-            advice = closest(remedy, known, "`longpole explain` lists the remedies")
-            message = f"no remedy {remedy!r}; {advice}"
-            raise click.UsageError(message)
     verdict = found.verdict()
-    rows = [row for row in verdict.remedies if row.remedy in ids]
+    rows = remedies_in(verdict, ids)
     forms = [] if script is None else _timed(name, trace, ids[0], rows, script)
     recorded_on = {str(it.get("name")) for it in trace.device_properties.values()}
     is_of_device = bool(forms) and all(form["device"] in recorded_on for form in forms)
@@ -126,6 +120,23 @@ def remedy_answer(
         ],
     )
     return document, exit_code_of(verdict)
+
+
+def remedies_in(verdict: Verdict, ids: Sequence[str]) -> list[Remedy]:
+    """Return the places of a verdict to which remedies of some ids apply.
+
+    Raises
+    ------
+    click.UsageError
+        A remedy does not exist.
+    """
+    known = [one.id for one in remedies()]
+    for remedy in ids:
+        if remedy not in known:
+            advice = closest(remedy, known, "`longpole explain` lists the remedies")
+            message = f"no remedy {remedy!r}; {advice}"
+            raise click.UsageError(message)
+    return [row for row in verdict.remedies if row.remedy in ids]
 
 
 def _computed(
