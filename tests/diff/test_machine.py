@@ -81,8 +81,13 @@ def _two_threads(main_us, other_us):
 
 def test_threads_that_changed_in_opposite_ways_are_no_other_machine():
     base = _two_threads(100, 100)
-    assert longpole.diff(base, _two_threads(85, 170)).machine is None
-    slower = longpole.diff(base, _two_threads(150, 170)).machine
+    opposite = longpole.diff(base, _two_threads(85, 170))
+    assert opposite.machine is None
+    told = "took 0.85 times as long on the thread of the steps and 1.70 times as long on other "
+    assert [told in reason for reason in opposite.reasons].count(True) == 1
+    both_slower = longpole.diff(base, _two_threads(150, 170))
+    assert not any("of the steps and" in reason for reason in both_slower.reasons)
+    slower = both_slower.machine
     assert slower.differs
     assert slower.ratio == pytest.approx(1.6, abs=0.11)
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from longpole.analyses.diff.changes import Work
-    from longpole.analyses.diff.machine import Machine
+    from longpole.analyses.diff.machine import Machine, Threads
     from longpole.analyses.diff.setups import Setup
     from longpole.analyses.diff.sides import Side
     from longpole.trace import Trace
@@ -258,7 +258,7 @@ def _answer(
     found = Diff(
         verdict=judgement.outcome,
         sentence="",
-        reasons=(*_machine_reason(setups), *judgement.reasons),
+        reasons=(*_machine_reason(setups), *judgement.reasons, *_of_threads(evidence.threads)),
         gate=gate,
         change=change,
         interval=judgement.interval,
@@ -290,6 +290,18 @@ def _machine_reason(setups: Iterable[Setup]) -> list[str]:
         return []
     what = " and ".join(differ)
     return [f"The sides have different {what}: the verdict is about the step, not the program."]
+
+
+def _of_threads(threads: Threads | None) -> list[str]:
+    """Warn that operators that did not change became faster on some threads."""
+    if threads is None:
+        return []
+    of_steps, others = (f"{ratio:.2f} times as long" for ratio in threads)
+    told = (
+        f"Operators that both sides call equally often took {of_steps} on the thread of the steps "
+        f"and {others} on other threads: the machine or its load may have made part of the change."
+    )
+    return [told]
 
 
 def _facts(side: Side, runs: Runs) -> DiffSide:

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Final
 from longpole.analyses.diff.account import path_changes
 from longpole.analyses.diff.counts import counts_of
 from longpole.analyses.diff.judgement import FEWEST
-from longpole.analyses.diff.machine import machine_of, means_on_one_machine_ns
+from longpole.analyses.diff.machine import Machine, Threads, machine_of, means_on_one_machine_ns
 from longpole.analyses.diff.predictions import predictions
 from longpole.analyses.diff.rewrites import contents_of, same_kernels
 from longpole.analyses.diff.setups import differing, setups_of
 
 if TYPE_CHECKING:
     from longpole.analyses.diff.changes import Work
-    from longpole.analyses.diff.machine import Machine
     from longpole.analyses.diff.runs import Runs
     from longpole.analyses.diff.sides import Side
     from longpole.analyses.diff.values import Counts, PathChange, Prediction
@@ -38,6 +37,8 @@ class Evidence:
     counts: tuple[Counts, ...]
     path: tuple[PathChange, ...] = ()
     machine: Machine | None = None
+    threads: Threads | None = None
+    """How unchanged operators differ, if threads changed in opposite ways."""
     change_range: tuple[float, float] | None = None
     """Range of the change that the estimated cost of recording leaves, if any."""
     is_one_recording: bool = False
@@ -64,7 +65,8 @@ def evidence_of(
     if any(it.is_grave for side in sides for it in side.damage):
         return Evidence(is_one_program=True, predictions=(), counts=())
     base, new = pair
-    machine = _machine(base, new, sides) if are_single(sides) else None
+    compared = _machine(base, new, sides) if are_single(sides) else None
+    machine = compared if isinstance(compared, Machine) else None
     counts = counts_of(base, new)
     contents = (contents_of(base), contents_of(new))
     is_alike = work.is_related or same_kernels(*contents)
@@ -87,6 +89,7 @@ def evidence_of(
         counts=counts,
         path=path_changes(*pair),
         machine=machine,
+        threads=compared if isinstance(compared, Threads) else None,
         change_range=_cost_changes(sides, work),
     )
 
@@ -105,7 +108,7 @@ def timed_or_mean_ns(pair: tuple[Side, Side], sides: list[Runs]) -> tuple[float,
     return pair[0].mean_ns, pair[1].mean_ns
 
 
-def _machine(base: Side, new: Side, sides: list[Runs]) -> Machine | None:
+def _machine(base: Side, new: Side, sides: list[Runs]) -> Machine | Threads | None:
     """Compare the speed of unchanged operators, if only the machine can have changed it.
 
     If only one side was timed without the profiler, or a time is given, it does not depend on how

@@ -7,7 +7,7 @@ of these operators take longer, the CPU was slower or busier.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.critical_path.changes import Scale
 from longpole.data import Data
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from longpole.analyses.diff.sides import Side
     from longpole.critical_path.changes import Change, WorkKind
 
-__all__ = ["HOST_KINDS", "Machine", "machine_of", "means_on_one_machine_ns"]
+__all__ = ["HOST_KINDS", "Machine", "Threads", "machine_of", "means_on_one_machine_ns"]
 
 # If the ratio differs from 1 by less than this, the machine counts as unchanged.
 _ALIKE: Final = 0.10
@@ -51,11 +51,19 @@ class Machine(Data):
         return not 1 / (1 + _ALIKE) <= self.ratio <= 1 + _ALIKE
 
 
-def machine_of(base: Side, new: Side) -> Machine | None:
+class Threads(NamedTuple):
+    """Medians like those of a machine, of threads that changed in opposite ways."""
+
+    of_steps: float
+    """Of the thread that runs the steps."""
+    others: float
+
+
+def machine_of(base: Side, new: Side) -> Machine | Threads | None:
     """Compare the unchanged operators of both sides.
 
-    None if there are too few, or if those of the thread that runs the steps became slower and those
-    of other threads faster, or the other way round: a machine changes all threads alike.
+    None if there are too few. Of threads if those of the thread that runs the steps became slower
+    and those of other threads faster, or the other way round: a machine changes all threads alike.
     """
     import polars as pl
 
@@ -65,11 +73,11 @@ def machine_of(base: Side, new: Side) -> Machine | None:
     if both.height < _FEWEST:
         return None
     parts = [rows for rows in both.partition_by("is_main") if rows.height >= _FEWEST]
-    middles = [_quartiles(rows)[1] for rows in parts]
-    are_opposite = bool(middles) and min(middles) < 1 < max(middles)
+    middles = {bool(rows["is_main"][0]): _quartiles(rows)[1] for rows in parts}
+    are_opposite = bool(middles) and min(middles.values()) < 1 < max(middles.values())
     low, middle, high = _quartiles(both)
     found = Machine(middle, low, high, both.height)
-    return None if are_opposite and found.differs else found
+    return Threads(middles[True], middles[False]) if are_opposite and found.differs else found
 
 
 def _quartiles(both: pl.DataFrame) -> tuple[float, float, float]:
