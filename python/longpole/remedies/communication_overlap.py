@@ -30,7 +30,7 @@ def _find(facts: Facts) -> Iterator[Found]:
     others = [work for work in facts.kernels if work.kind != "communication"]
     total_ns, others_ns = (sum(work.duration_ns for work in rows) for rows in (works, others))
     hidden = min(others_ns / max(total_ns, 1), 1.0)
-    hidden_ns = facts.per_window(min(others_ns, total_ns))
+    hides = "all" if others_ns >= total_ns else duration(round(facts.per_window(others_ns)))
     takes = f"it takes {duration(round(facts.per_window(total_ns)))} {facts.each}"
     yield Found(
         careful=[Scale(by=1 - _CAREFUL * hidden, kind="communication")],
@@ -38,7 +38,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         advice=f"Start communication earlier, while kernels run{_stream(facts, works, others)}",
         evidence=(
             f"{takes}, with the wait for other ranks (`longpole ranks` of all traces tells it "
-            f"apart), and other kernels hide at most {duration(round(hidden_ns))} of it"
+            f"apart), and other kernels can hide {hides} of it"
         ),
         events=facts.longest(works),
     )
