@@ -39,10 +39,7 @@ def most_gain(facts: Facts, changes: Sequence[Change]) -> float:
 
 def _busy_ns(facts: Facts, changes: Sequence[Change]) -> dict[int, float]:
     """Return how long each stream is busy in all windows after changes."""
-    works = facts.once(_in_windows)
-    streams: dict[int, float] = defaultdict(float)
-    for lane, _, time_ns in works.values():
-        streams[lane] += time_ns
+    works, streams = facts.once(_in_windows), {**facts.once(_unchanged_ns)}
     left: dict[int, float] = {}
     for change in changes:
         for event in _changed(works, change):
@@ -60,6 +57,14 @@ class _Work(NamedTuple):
     lane: int
     kind: str
     time_ns: float
+
+
+def _unchanged_ns(facts: Facts) -> dict[int, float]:
+    """Return how long each stream is busy in all windows."""
+    streams: dict[int, float] = defaultdict(float)
+    for lane, _, time_ns in facts.once(_in_windows).values():
+        streams[lane] += time_ns
+    return streams
 
 
 def _in_windows(facts: Facts) -> dict[int, _Work]:

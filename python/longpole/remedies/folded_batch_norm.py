@@ -115,7 +115,7 @@ REMEDY: Final = Remedy(
     id="folded_batch_norm",
     side="kernels",
     effort="one_line",
-    needs="recorded shapes, which show that the statistics are fixed",
+    needs="shapes and values of inputs, which show that the statistics are fixed",
     seen_by="batch norms with fixed statistics after convolutions",
     change="each takes one kernel with the elementwise operator after it, as long as the longer; "
     "at most, none",
