@@ -133,7 +133,7 @@ def test_steps_that_are_a_small_part_of_a_trace_say_so():
     assert alone.reason == "the median of 18 of 19 repetitions of device work"
     late = [launch(19_000, 19_005, 1_000), kernel("save", 19_010, 20_000, 1_000)]
     window = longpole.choose_window(read(events + late))
-    assert window.reason == f"{alone.reason}; the repetitions cover 9 % of the trace"
+    assert window.reason == f"{alone.reason}; the repetitions used cover 9 % of the trace"
 
 
 def bulk(n_start_up, gap):

@@ -7,11 +7,11 @@ use super::completion::Submissions;
 use super::model::{Moment, Opening, Window, WindowEnd};
 use super::steps::{Marked, Steps};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::EventId;
+use crate::ids::{EventId, LaneId};
 use crate::link::{self, Launches};
 use crate::tables::{EventKind, Tables, by_content};
 use crate::time::in_range;
-use crate::vocabulary::ApiRole;
+use crate::vocabulary::{ApiRole, Waiting};
 
 fn missing(what: String) -> Error {
     Error::new(ErrorKind::NoWindow(what), 0)
@@ -190,8 +190,26 @@ pub(super) fn between(tables: &Tables, start_ns: i64, end_ns: i64) -> Result<Win
     if last.is_empty() {
         return Err(missing(no_work((start_ns, end_ns), &works, tables)));
     }
+    if last.iter().any(|&event| events.kind(event).is_device_work() && lasts(&event)) {
+        let waiting = waiting_lanes(tables, &last, end_ns);
+        last.retain(|&event| !lasts(&event) || !waiting.contains(&events.lane(event)));
+    }
     let candidates = last.into_iter().map(Moment::End).collect();
     Ok(Window { start_ns, end_ns, candidates, opening: Opening::Time })
+}
+
+/// Returns the threads that wait for a device at a time. They do not end a window that ends while
+/// the device works: what is left of the wait follows the device.
+fn waiting_lanes(tables: &Tables, works: &[EventId], at_ns: i64) -> BTreeSet<LaneId> {
+    let (events, roles) = (&tables.events, tables.roles());
+    let waits = |call: &EventId| {
+        let role = events.name(*call).map(|name| roles[name.row()]);
+        let is_over = events.end_ns(*call).is_none_or(|end_ns| end_ns <= at_ns);
+        events.kind(*call).is_call()
+            && !is_over
+            && role.is_some_and(|role| role.waiting() == Waiting::Always)
+    };
+    works.iter().filter(|call| waits(call)).map(|&call| events.lane(call)).collect()
 }
 
 fn no_work((start_ns, end_ns): (i64, i64), works: &[EventId], tables: &Tables) -> String {

@@ -156,6 +156,27 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_for_the_device_does_not_end_a_window_in_which_the_device_works() {
+        let text = br#"[
+            {"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":0,"dur":1,"args":{"correlation":1}},
+            {"ph":"X","cat":"cpu_op","name":"aten::item","pid":1,"tid":1,"ts":2,"dur":97},
+            {"ph":"X","cat":"cuda_runtime","name":"cudaDeviceSynchronize","pid":1,"tid":1,"ts":3,"dur":95},
+            {"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":10,"dur":80,"args":{"correlation":1}}]"#;
+        let tables = read_bytes(text, &Options::default()).unwrap();
+        let launches = link::launches(&tables, &silent).unwrap();
+        let ends = |start_ns, end_ns| {
+            let choice = Choice::Between(start_ns, end_ns);
+            let found = window(&tables, &launches, &choice, None).unwrap();
+            let names = found.candidates.iter().filter_map(|end| tables.events.name(end.event()));
+            names.map(|name| tables.strings.get(name).to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(ends(20_000, 60_000), ["k"]);
+        assert_eq!(ends(0, 60_000), ["cudaLaunchKernel", "k"]);
+        let waited = ["aten::item", "cudaDeviceSynchronize", "k"];
+        assert_eq!(ends(20_000, 95_000), waited);
+    }
+
+    #[test]
     fn a_window_that_is_not_there_is_an_error_in_words() {
         let words = |choice| times(&choice).unwrap_err().to_string();
         assert_eq!(

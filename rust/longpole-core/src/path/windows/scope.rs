@@ -294,10 +294,10 @@ fn covered(tables: &Tables, found: &Steps, run: &[usize]) -> Option<Reason> {
     let percent = 100 * run_ns / whole_ns;
     let percent = if percent == 0 { "less than 1".to_owned() } else { percent.to_string() };
     let these = match (found.marked, run.len()) {
-        (Marked::Repetition(_), 1) => "the repetition covers",
-        (Marked::Repetition(_), _) => "the repetitions cover",
-        (_, 1) => "the step covers",
-        _ => "the steps cover",
+        (Marked::Repetition(_), 1) => "the repetition used covers",
+        (Marked::Repetition(_), _) => "the repetitions used cover",
+        (_, 1) => "the step used covers",
+        _ => "the steps used cover",
     };
     Some(Reason::always(format!("{these} {percent} % of the trace")))
 }
