@@ -24,7 +24,8 @@ const FAMILIES: &[(&str, &str)] = &[
     ("elementwise", "^(?:loop|wrapped)_(?:[a-z_]+_)?(?:select|clamp)(?:_fusion|$)"),
     (
         "index, sort and concat",
-        "(?:reshape|concat)_and_cache|store_kv_?cache|kv_indices|top_?k|align_block_size",
+        "(?:reshape|concat)_and_cache|store_kv_?cache|kv_indices|top_?k|align_block_size\
+         |finalize_matmul",
     ),
     ("elementwise", "rotary|<rope>"),
     (
@@ -351,6 +352,7 @@ mod tests {
             ("rotary_embedding_kernel", "elementwise"),
             ("void vllm::reshape_and_cache_flash_kernel<__half>(int)", "index, sort and concat"),
             ("create_flashinfer_kv_indices_triton", "index, sort and concat"),
+            ("_finalize_matmul_scatter_bf16", "index, sort and concat"),
             ("void vllm::moe::topkGatingSoftmax<8, 128>(float const*)", "index, sort and concat"),
             ("__amd_rocclr_fillBufferAligned", "copy and fill"),
             ("stream_executor::gpu::(anonymous namespace)::DelayKernel(int)", OTHER),
