@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from longpole._core import Trace as CoreTrace
+    from longpole.critical_path.changes import Change
     from longpole.critical_path.path import CriticalPath
     from longpole.recording import Options
     from longpole.recording_cost import RecordingCost
@@ -476,6 +477,53 @@ class Trace(TraceTables):
             step, annotation, between, instance, whole, data_load, step_name
         )
         return after_remedies(parts, facts_of, remedies)
+
+    def gain(
+        self,
+        changes: Sequence[Change],
+        *,
+        step: int | str | None = None,
+        annotation: str | None = None,
+        between: tuple[int, int] | None = None,
+        instance: int = 0,
+        whole: bool = False,
+        data_load: str | None = None,
+        step_name: str | None = None,
+    ) -> float:
+        """Compute how much shorter changes make the mean step that a verdict is about.
+
+        Parameters
+        ----------
+        changes
+            As for `CriticalPath.what_if`, which answers for a single step.
+        step, annotation, between, instance, whole, data_load, step_name
+            As for `verdict`.
+
+        Returns
+        -------
+        float
+            The gain as a fraction; negative if the changes cost time.
+
+        Raises
+        ------
+        WindowError, ValueError
+            As for `verdict`.
+
+        Examples
+        --------
+        >>> from longpole import Drop
+        >>> from longpole.testing import TraceBuilder
+        >>> trace = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).read()
+        >>> trace.gain([Drop(kind="kernel")])
+        0.9
+        """
+        from longpole.remedies.catalogue import gain_of
+        from longpole.verdict.advice import options_in
+
+        parts, facts_of = self._judged(
+            step, annotation, between, instance, whole, data_load, step_name
+        )
+        return gain_of(facts_of(options_in(parts)), changes)
 
     def _judged(  # noqa: PLR0917 - the parameters of a verdict
         self,

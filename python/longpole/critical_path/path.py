@@ -420,7 +420,8 @@ class WhatIf:
         Raises
         ------
         ValueError
-            The paths belong to two traces, or a window was given by two times.
+            The paths belong to two traces, a window was given by two times, or the other one begins
+            before this one, which begins where it was recorded.
         """
         return other.length_ns - self.critical_path.core.length_in(other.core)
 

@@ -26,6 +26,7 @@ __all__ = [
     "Gained",
     "RemedyId",
     "Together",
+    "gain_of",
     "gained",
     "remedies",
     "together",
@@ -343,6 +344,12 @@ def together(facts: Facts, rows: Sequence[Gained]) -> Together:
     return Together(gain, low, high, then)
 
 
+def gain_of(facts: Facts, changes: Sequence[Change]) -> float:
+    """Return what changes save in the mean window, at most what their side does without time."""
+    [(_, gain, *_)] = _gains(facts, [changes])
+    return min(gain, _most_of_side(facts, changes))
+
+
 def _is_ahead(facts: Facts) -> bool:
     """Whether the host launches at least half of the GPU activities in an earlier window."""
     works = [work for work in (*facts.kernels, *facts.copies) if work.call is not None]
@@ -422,15 +429,14 @@ def _most(facts: Facts, changes: Sequence[Change], pace: float = 1.0) -> float:
     Work launched before the first window hides host time: with a faster device alone, the windows
     would seem shorter than the host allows.
     """
-    most = _most_at_pace(facts, changes, pace)
-    sides = {_side(facts, change) for change in changes}
-    [side, *others] = sides or {None}
+    return min(_most_at_pace(facts, changes, pace), _most_of_side(facts, changes))
+
+
+def _most_of_side(facts: Facts, changes: Sequence[Change]) -> float:
+    """Return the gain of the side that the changes affect, if it is one."""
+    [side, *others] = {_side(facts, change) for change in changes} or {None}
     if others or side is None:
-        return most
-    return min(most, _most_of(facts, side))
-
-
-def _most_of(facts: Facts, side: Side) -> float:
+        return 1.0
     return max(dict(facts.parts["gains"])[side], dict(facts.parts["bounds"])[side][1], 0.0)
 
 

@@ -148,6 +148,8 @@ class VerdictParts(TypedDict):
     """Number of GPU activities launched during the longest work of the host."""
     loader: Loader | None
     usual: tuple[list[Side], float] | None
+    caught_up_ns: int | None
+    """Mean time that the host takes for a window, if the device catches up with a backlog in it."""
     awaited: AwaitedParts | None
     recorded: RecordedParts
     profiler: Profiler

@@ -75,6 +75,9 @@ class Span:
     n: int
     outliers: tuple[int, ...]
     """Numbers of the windows longer than 1.5 times the median."""
+    caught_up_ns: int | None
+    """Time that the host takes for a window, if the device catches up with earlier work in shorter
+    ones; null otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from longpole.remedies.parts import Side, VerdictParts
+    from longpole.windows import Unit
 
-__all__ = ["caveat", "limit", "limit_of", "sentence"]
+__all__ = ["catching_up", "caveat", "limit", "limit_of", "sentence"]
 
 # Host and kernels hide each other if either gains less than this alone, and both together gain this
 # many times as much.
@@ -172,11 +173,33 @@ def caveat(parts: VerdictParts) -> str | None:
     if parts["status"] not in {"ok", "balanced"}:
         return None
     lines = [*_usual(parts)]
+    is_one_rank = "communication" in parts["sides"] and parts["awaited"] is None
     if parts["status"] == "ok":
         lines += [*_hidden(parts), *beside(parts, Gains(parts).most)]
-        is_one_rank = "communication" in parts["sides"] and parts["awaited"] is None
         lines += [ONE_RANK] if is_one_rank else []
-    return next(iter(lines), None)
+    return " ".join([*_catching_up(parts), *lines[:1]]) or None
+
+
+def _catching_up(parts: VerdictParts) -> list[str]:
+    """Report that the device works off a backlog, so that the windows are shorter than others."""
+    if parts["caught_up_ns"] is None:
+        return []
+    return [catching_up(parts["caught_up_ns"], parts["unit"])]
+
+
+def catching_up(host_ns: int, unit: Unit) -> str:
+    """Return what limits a program in the long run if the device catches up with earlier work.
+
+    Examples
+    --------
+    >>> catching_up(21_400_000, "step")
+    'The device catches up with earlier work here. In the long run, the host limits the program: it
+    takes 21.4 ms for a step.'
+    """
+    return (
+        "The device catches up with earlier work here. In the long run, the host limits the "
+        f"program: it takes {duration(host_ns)} for a {noun_of(unit)}."
+    )
 
 
 def _hidden(parts: VerdictParts) -> list[str]:

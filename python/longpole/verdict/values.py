@@ -161,4 +161,5 @@ def _window(parts: VerdictParts) -> Span:
         max_ns=max_ns,
         n=parts["n_windows"],
         outliers=tuple(numbers[place] if numbers else place for place in parts["outliers"]),
+        caught_up_ns=parts["caught_up_ns"],
     )

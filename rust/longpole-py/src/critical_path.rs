@@ -30,6 +30,8 @@ pub(crate) struct CriticalPath {
     schedule: Schedule,
     path: Path,
     latencies_ns: OnceLock<Vec<i64>>,
+    /// Everything before this time is as recorded, if the path is that of a change.
+    from_ns: Option<i64>,
 }
 
 /// A window, as `("whole",)`, `("usual",)`, `("step", number, end)`, `("annotation", name,
@@ -111,7 +113,8 @@ impl CriticalPath {
             Ok((schedule, path))
         })?;
         let tables = tables.clone();
-        Ok(Self { tables, graph, window, schedule, path, latencies_ns: OnceLock::new() })
+        let latencies_ns = OnceLock::new();
+        Ok(Self { tables, graph, window, schedule, path, latencies_ns, from_ns: None })
     }
 
     fn latencies_ns(&self) -> &[i64] {
@@ -363,7 +366,8 @@ impl CriticalPath {
         let changes = self.changes(changes)?;
         let (tables, graph, window) = (&self.tables, &self.graph, &self.window);
         let found = enter(py, None, None, |progress| {
-            path::what_if(graph, tables, window, self.latencies_ns(), &changes, progress)
+            let before = (self.latencies_ns(), self.path.end_ns - self.path.start_ns);
+            path::what_if(graph, tables, window, before, &changes, progress)
         })?;
         Ok(Self {
             tables: tables.clone(),
@@ -372,17 +376,19 @@ impl CriticalPath {
             schedule: found.schedule,
             path: found.path,
             latencies_ns: OnceLock::from(found.latencies_ns),
+            from_ns: found.from_ns,
         })
     }
 
     /// Returns the length of another path's window at the times of this one.
     ///
-    /// Both must belong to one graph, and neither window may begin at a fixed time, before which
-    /// everything would stay the same.
+    /// Both must belong to one graph, and the other window may begin neither at a fixed time nor
+    /// before the time before which everything stays as recorded.
     fn length_in(&self, py: Python<'_>, other: &Self) -> PyResult<i64> {
         let windows = [&self.window, &other.window];
         let begins_at_time = windows.iter().any(|window| window.fixed_start_ns().is_some());
-        if begins_at_time || !Arc::ptr_eq(&self.graph, &other.graph) {
+        let begins_before = other.window.start_ns < self.window.start_ns && self.from_ns.is_some();
+        if begins_at_time || begins_before || !Arc::ptr_eq(&self.graph, &other.graph) {
             return Err(PyValueError::new_err("the two windows have no times in common"));
         }
         enter(py, None, None, |_| {

@@ -42,6 +42,7 @@ pub(crate) struct VerdictParts {
     n_launched: usize,
     loader: Option<&'static str>,
     usual: Option<(Vec<&'static str>, f64)>,
+    caught_up_ns: Option<i64>,
     awaited: Option<AwaitedParts>,
     recorded: RecordedParts,
     profiler: &'static str,
@@ -234,6 +235,7 @@ impl VerdictParts {
             n_launched: verdict.n_launched,
             loader: verdict.loader.map(path::Loader::name),
             usual: verdict.usual.map(usual),
+            caught_up_ns: verdict.caught_up_ns,
         }
     }
 }

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from longpole.analyses.findings import Finding
     from longpole.cli.answer.emit import Answer
     from longpole.critical_path import CriticalPath
+    from longpole.critical_path.changes import Change
     from longpole.report.blocks import Block
     from longpole.report.document import AbstentionCode, Record
     from longpole.trace import Trace
@@ -72,6 +73,8 @@ class Found:
     step_name: str | None
     verdict: Callable[[], Verdict]
     after_remedies: Callable[[Sequence[str]], AfterRemedies]
+    gain: Callable[[Sequence[Change]], float]
+    """Returns what changes save in the mean step that the verdict is about."""
     is_part: bool
     """Whether it is not the whole trace."""
 

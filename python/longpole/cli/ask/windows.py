@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from longpole.critical_path import CriticalPath
+    from longpole.critical_path.changes import Change
     from longpole.trace import Trace
     from longpole.verdict import Verdict
     from longpole.verdict.after import AfterRemedies
@@ -227,11 +228,16 @@ class Asked:
 
     def _verdict(
         self, trace: Trace
-    ) -> tuple[Callable[[], Verdict], Callable[[Sequence[str]], AfterRemedies]]:
+    ) -> tuple[
+        Callable[[], Verdict],
+        Callable[[Sequence[str]], AfterRemedies],
+        Callable[[Sequence[Change]], float],
+    ]:
         choice: dict[str, Any] = {**self.choice, "data_load": self.data_load}
         return (
             functools.partial(trace.verdict, **choice),
             functools.partial(trace.after_remedies, **choice),
+            functools.partial(trace.gain, **choice),
         )
 
     @usage_errors()

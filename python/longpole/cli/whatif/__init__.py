@@ -38,6 +38,7 @@ from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Abstention, Document, Warned
 from longpole.verdict import Remedy, Verdict
 from longpole.verdict.blocks import basis_of, none_of, ranked, with_gaps
+from longpole.verdict.sentences import catching_up
 from longpole.wording import count, duration, listing, share
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ def _changed_answer(
         warnings = [*known["warnings"], *unmatched]
         known |= {"warnings": warnings, "abstains_because": because, "status": "partial"}
     gains = _gain(found.path, answer)
-    of_steps = share_of_steps(trace, found, verdict.steps, every)
+    of_steps = share_of_steps(found, verdict.steps, every)
     words = ", ".join([*ids, *map(_words, changes)])
     document = Document(
         schema=SCHEMA,
@@ -225,7 +226,7 @@ def _changed_answer(
             *path_blocks(answer.critical_path, _MOST_NAMES),
             *([Notes([_SURELY])] if ids else []),
             *_selected(chosen),
-            *_why_longer(answer),
+            *_catching_up(verdict),
             *_in_all_steps(verdict, of_steps),
             *_with_gaps(verdict, found.path.length_ns),
             *step_blocks(trace.removed_cost),
@@ -276,15 +277,12 @@ def _how(matching: str) -> str:
     return f"the family of kernels {matching}" if is_family else "the pattern (case-sensitive)"
 
 
-def _why_longer(answer: WhatIf) -> list[Block]:
-    """Explain a window that becomes longer although work was removed."""
-    if answer.gain_ns >= 0:
+def _catching_up(verdict: Verdict) -> list[Block]:
+    """Report that the window is shorter than steps are in the long run."""
+    window = verdict.window
+    if window.caught_up_ns is None:
         return []
-    told = (
-        "The change shortens what comes before this window by more than what is in it: the window "
-        "begins earlier, and the program is not slower. `--whole` says what it gains in all."
-    )
-    return [Notes([told])]
+    return [Notes([catching_up(window.caught_up_ns, window.unit)])]
 
 
 def _in_all_steps(verdict: Verdict, share_of_steps: float | None) -> list[Block]:

@@ -84,7 +84,7 @@ def remedy_answer(
     forms = [] if script is None else _timed(name, trace, ids[0], rows, script)
     recorded_on = {str(it.get("name")) for it in trace.device_properties.values()}
     is_of_device = bool(forms) and all(form["device"] in recorded_on for form in forms)
-    low, high = _measured(trace, found, verdict, rows[0], forms) if is_of_device else (None, None)
+    low, high = _measured(found, verdict, rows[0], forms) if is_of_device else (None, None)
     after = found.after_remedies(ids) if any(row.changes for row in rows) else None
     document = Document(
         schema=SCHEMA,
@@ -217,7 +217,7 @@ def _timed(
 
 
 def _measured(
-    trace: Trace, found: Found, verdict: Verdict, row: Remedy, forms: list[TimedForm]
+    found: Found, verdict: Verdict, row: Remedy, forms: list[TimedForm]
 ) -> tuple[float, float]:
     """Return the smallest and the largest saving of a remedy with the measured factors."""
     factors = [form["factor"] for form in forms]
@@ -227,7 +227,7 @@ def _measured(
     )
     shares = []
     for changes in sets:
-        share = share_of_steps(trace, found, verdict.remedy_steps, changes)
+        share = share_of_steps(found, verdict.remedy_steps, changes)
         if share is None:
             share = found.path.what_if(changes).gain_ns / found.path.length_ns
         shares.append(share)
@@ -259,16 +259,8 @@ def _with_factors(changes: Sequence[Change], row: Remedy, factors: list[float]) 
     return [*kept, *scaled]
 
 
-def share_of_steps(
-    trace: Trace, found: Found, steps: Sequence[int], changes: Sequence[Change]
-) -> float | None:
+def share_of_steps(found: Found, steps: Sequence[int], changes: Sequence[Change]) -> float | None:
     """Return the gain in several steps together, if this is one of them."""
     if found.step not in steps or len(steps) == 1:
         return None
-    ends = [
-        trace.critical_path(step=step, step_name=found.step_name).window
-        for step in (steps[0], steps[-1])
-    ]
-    between = (ends[0][0], ends[1][1])
-    together = trace.critical_path(between=between, data_load=found.data_load)
-    return together.what_if(changes).gain_ns / together.length_ns
+    return found.gain(changes)

@@ -171,7 +171,7 @@ fn unchanged_latencies_keep_every_time() {
         let latencies_ns = latencies_ns(graph);
         let window = whole(graph);
         let same =
-            what_if(graph, &Tables::default(), &window, &latencies_ns, &[], &silent).unwrap();
+            what_if(graph, &Tables::default(), &window, (&latencies_ns, 0), &[], &silent).unwrap();
         assert_eq!(same.path, walk(graph, &window, &same.schedule), "{seed}");
         assert_eq!(same.schedule.times_ns(graph), graph.nodes.times_ns(), "{seed}");
         for node in graph.nodes.ids() {
@@ -198,7 +198,7 @@ fn changed_times_are_those_of_the_latest_chain_and_less_work_never_takes_longer(
             let change = Change::of_kind(Effect::Scale(ratio(numerator)), kind);
             let tables = Tables::default();
             let answer =
-                what_if(graph, &tables, &window, &latencies_ns, &[change], &silent).unwrap();
+                what_if(graph, &tables, &window, (&latencies_ns, 0), &[change], &silent).unwrap();
             for node in graph.nodes.ids() {
                 let latest =
                     changed_time_by_chains(graph, node, &answer.latencies_ns, window.start_ns);
@@ -213,6 +213,62 @@ fn changed_times_are_those_of_the_latest_chain_and_less_work_never_takes_longer(
             before = end_ns;
         }
     });
+}
+
+/// Returns a window from the end of one event, the completion of what came before, to the last end.
+fn period(graph: &Graph, seed: u64) -> Window {
+    let orders: Vec<_> = graph.timeline.orders().collect();
+    let before = orders[Dice::new(seed ^ 0xfe).below(orders.len())];
+    let opening = Opening::Moments(vec![Moment::End(graph.timeline.event(before))]);
+    Window { start_ns: graph.timeline.end_ns(before), opening, ..whole(graph) }
+}
+
+#[test]
+fn less_work_never_makes_a_period_longer_and_is_measured_from_its_changed_start() {
+    let mut n_catching_up = 0;
+    for seed in 0..GRAPHS {
+        let graph = graph(seed);
+        let (window, latencies_ns) = (period(&graph, seed), latencies_ns(&graph));
+        let Opening::Moments(opening) = &window.opening else { unreachable!() };
+        let (opener, tables) = (clip::node_of(&graph, opening[0]).unwrap(), Tables::default());
+        let observed_ns = window.end_ns - window.start_ns;
+        let mut dice = Dice::new(seed ^ 0xfd);
+        let kind = dice.one_of(&Kind::ALL[..12]);
+        for numerator in 0..=4 {
+            let by = Effect::Scale(Ratio::new(numerator, 4).unwrap());
+            let change = Change::of_kind(by, kind);
+            let before = (&latencies_ns[..], observed_ns);
+            let changes = [change];
+            let answer = what_if(&graph, &tables, &window, before, &changes, &silent).unwrap();
+            let path_ns: i64 = answer.path.segments.iter().map(Segment::duration_ns).sum();
+            assert_eq!(path_ns, answer.makespan_ns, "{seed}");
+            assert!((0..=observed_ns).contains(&answer.makespan_ns), "{seed}");
+            assert!(numerator < 4 || answer.makespan_ns == observed_ns, "{seed}");
+            if kind.is_device_work() {
+                continue; // what it gains at most is that of all such work without time
+            }
+            let changed = |from_ns| {
+                changed_latencies_ns(&graph, &tables, &latencies_ns, &changes, from_ns).unwrap()
+            };
+            let free = changed(None);
+            let last_ns = |time_ns: &dyn Fn(NodeId) -> i64| {
+                let ends = graph.timeline.orders().map(|order| time_ns(graph.nodes.end(order)));
+                ends.max().unwrap()
+            };
+            let moved_ns = |node| time_by_chains(&graph, node, &free, None);
+            let free_ns = last_ns(&moved_ns) - moved_ns(opener);
+            let expected_ns = if free_ns > observed_ns && free_ns / 4 > observed_ns / 3 {
+                n_catching_up += 1;
+                let (held, from_ns) = (changed(Some(window.start_ns)), window.start_ns);
+                let held_ns = |node| changed_time_by_chains(&graph, node, &held, from_ns);
+                last_ns(&held_ns) - window.start_ns
+            } else {
+                free_ns.min(observed_ns)
+            };
+            assert_eq!(answer.makespan_ns, expected_ns, "{seed}");
+        }
+    }
+    assert!(n_catching_up > 50, "{n_catching_up}");
 }
 
 #[test]

@@ -34,6 +34,24 @@ fn moved_start(graph: &Graph, window: &Window, time_ns: TimeOf<'_>) -> i64 {
     opener.map_or(window.start_ns, time_ns)
 }
 
+/// Returns the time, in the clock of the graph, at which a window begins that does not begin with
+/// the completion of a previous iteration: a what-if leaves everything before it as recorded, so
+/// that the window is measured between the same moments. `None` if nothing is before it.
+pub(super) fn own_start_ns(graph: &Graph, window: &Window) -> Option<i64> {
+    let Opening::Moments(moments) = &window.opening else { return Some(window.start_ns) };
+    let [Moment::Start(event)] = moments[..] else { return None };
+    match first_start(event, graph, window) {
+        Some(opener) if opener.row() == 0 => None,
+        Some(opener) => Some(graph.nodes.time_ns(opener)),
+        None => Some(window.start_ns),
+    }
+}
+
+/// Returns the observed start of a window, in the clock of the graph.
+pub(super) fn observed_start_ns(graph: &Graph, window: &Window) -> i64 {
+    moved_start(graph, window, &|node| graph.nodes.time_ns(node))
+}
+
 /// Returns the node at which a window starts. If a GPU activity with shifted timestamps opens it,
 /// another activity may now come first.
 fn first_start(opener: EventId, graph: &Graph, window: &Window) -> Option<NodeId> {

@@ -95,8 +95,18 @@ impl Path {
 /// the walk leaves the devices. Where the clocks of host and device do not decide between two
 /// paths, segments are doubtful until the two meet.
 pub fn walk(graph: &Graph, window: &Window, schedule: &Schedule) -> Path {
+    let times_ns = moved(graph, window, &|node| schedule.time_ns(node, graph));
+    walk_between(graph, window, schedule, times_ns)
+}
+
+/// Like [`walk`], with a given start and end of the window.
+pub(super) fn walk_between(
+    graph: &Graph,
+    window: &Window,
+    schedule: &Schedule,
+    (start_ns, end_ns): (i64, i64),
+) -> Path {
     let time_ns = |node| schedule.time_ns(node, graph);
-    let (start_ns, end_ns) = moved(graph, window, &time_ns);
     let mut path = Path { start_ns, end_ns, ..Path::default() };
     let Some(mut node) = last_node(graph, window, schedule) else { return path };
     let mut is_behind_unknown = false;

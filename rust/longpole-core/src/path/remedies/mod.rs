@@ -28,9 +28,10 @@ mod trials;
 mod uncertainty;
 mod unexplained_gaps;
 
+use super::clip::{observed_start_ns, own_start_ns};
 use super::schedule::Schedule;
 use super::walk::{Path, Segment, walk};
-use super::what_if::{Change, Effect, latencies_ns, what_if};
+use super::what_if::{Change, Effect, is_catching_up, latencies_ns, what_if};
 use super::windows::Scope;
 use crate::error::Result;
 use crate::graph::{Edge, Graph, Kind};
@@ -124,6 +125,9 @@ pub struct Verdict {
     pub loader: Option<Loader>,
     /// The result for the shown window alone, if different.
     pub usual: Option<Usual>,
+    /// Mean time that the host takes for a window, if the device catches up with a backlog of earlier
+    /// work in the windows, so that they are shorter.
+    pub caught_up_ns: Option<i64>,
 }
 
 /// If more of the path than this is unexplained, bounds do not settle a verdict.
@@ -145,6 +149,7 @@ pub struct Inquiry {
     latencies_ns: Vec<i64>,
     open: MissingRecords,
     unexplained_gaps: Vec<UnexplainedGap>,
+    is_catching_up: bool,
     sample: Option<Sample>,
 }
 
@@ -204,9 +209,17 @@ impl Inquiry {
         let (graph, scope) = self.part((graph, scope));
         let n_windows = i64::try_from(scope.windows.len()).unwrap_or(1).max(1);
         let tried = |latencies_ns, is_as_timed| {
-            let (paths, times) = (&self.paths[..], Vec::new());
-            let question =
-                Question { graph, tables, nesting, scope, paths, latencies_ns, is_as_timed, times };
+            let question = Question {
+                graph,
+                tables,
+                nesting,
+                scope,
+                paths: &self.paths,
+                latencies_ns,
+                is_catching_up: self.is_catching_up,
+                is_as_timed,
+                times: Vec::new(),
+            };
             question.tried(&self.open, &self.unexplained_gaps, changes, progress)
         };
         let gain = |trial: Trial| Gain {
@@ -245,11 +258,25 @@ pub fn verdict(
     let all_latencies_ns = latencies_ns(graph);
     let times = question::times_of(&all_paths);
     let (paths, latencies_ns) = (&all_paths[..], &all_latencies_ns[..]);
-    let is_as_timed = true;
-    let question =
-        Question { graph, tables, nesting, scope, paths, latencies_ns, is_as_timed, times };
+    let (is_catching_up, is_as_timed) = (false, true);
+    let mut question = Question {
+        graph,
+        tables,
+        nesting,
+        scope,
+        paths,
+        latencies_ns,
+        is_catching_up,
+        is_as_timed,
+        times,
+    };
     let mut open = MissingRecords::of(&question);
     let mut answers = question.answers(&open, &[], progress)?;
+    let caught_up = answers.caught_up();
+    if caught_up.is_some() {
+        question.is_catching_up = true;
+        answers = question.answers(&open, &[], progress)?;
+    }
     let mut uncertainty = Uncertainty::of(&question, launches, &open, answers.everything());
     let unexplained_gaps = if uncertainty.is_unexplained() {
         unexplained_gaps::unexplained_gaps(&question)
@@ -275,10 +302,14 @@ pub fn verdict(
     if has_work && uncertainty.cause.is_none() {
         uncertainty.rest = question.rest_unknown(&ruling.sides, progress)?;
     }
-    let verdict =
+    let mut verdict =
         question.verdict(&answers, ruling, uncertainty, unexplained_gaps.clone(), has_work);
+    verdict.caught_up_ns = caught_up.filter(|&(side, _)| side != Side::Host).map(|(_, ns)| ns);
+    let is_catching_up = question.is_catching_up;
     let (paths, latencies_ns) = (all_paths, all_latencies_ns);
-    Ok((verdict, Inquiry { paths, latencies_ns, open, unexplained_gaps, sample: None }))
+    let inquiry =
+        Inquiry { paths, latencies_ns, open, unexplained_gaps, is_catching_up, sample: None };
+    Ok((verdict, inquiry))
 }
 
 impl Question<'_> {
@@ -309,6 +340,8 @@ struct Answers {
 struct Trial {
     gains_ns: Vec<i64>,
     lengths_ns: Vec<i64>,
+    /// Total length after the change, even if the windows are longer than before.
+    changed_ns: i64,
     /// Gain in all windows with missing records placed for the smallest and for the largest gain.
     bounds_ns: (i64, i64),
     /// The reasons for these bounds.
@@ -363,6 +396,16 @@ impl Trial {
 impl Answers {
     fn everything(&self) -> f64 {
         self.everything.gain(None)
+    }
+
+    /// Returns the side that built up the backlog with which the device catches up in the windows,
+    /// if it does, and their mean length without that side.
+    fn caught_up(&self) -> Option<(Side, i64)> {
+        let trials = Side::ALL.iter().copied().zip(&self.sides);
+        let (side, longest) = trials.max_by_key(|(_, trial)| trial.changed_ns)?;
+        let n_windows = i64::try_from(longest.lengths_ns.len()).unwrap_or(1).max(1);
+        let is_shorter = is_catching_up(longest.changed_ns, longest.lengths_ns.iter().sum());
+        is_shorter.then_some((side, longest.changed_ns / n_windows))
     }
 
     /// Returns the bounds of the gain of each side.
@@ -436,7 +479,16 @@ impl Question<'_> {
         let latencies = (self.latencies_ns, self.is_as_timed);
         let from =
             |held_ns| Trials::new(self.graph, self.tables, latencies, windows, missing, held_ns);
-        Starts { free: from(None), held: open.held_ns.map(|ns| from(Some(ns))) }
+        let start_ns = self.start_ns();
+        let held_ns = open.held_ns.filter(|_| start_ns.is_none());
+        Starts { free: from(start_ns), held: held_ns.map(|ns| from(Some(ns))) }
+    }
+
+    /// Returns the time before which everything stays as recorded, if there is one.
+    fn start_ns(&self) -> Option<i64> {
+        let first = self.scope.windows.first()?;
+        let caught_up = || self.is_catching_up.then(|| observed_start_ns(self.graph, first));
+        own_start_ns(self.graph, first).or_else(caught_up)
     }
 
     /// Returns the number of GPU activities whose launch calls lie between the start of the first
@@ -459,7 +511,8 @@ impl Question<'_> {
         }
         let (window, changes) = (self.scope.window(), side.removed());
         let (graph, tables) = (self.graph, self.tables);
-        let rest = what_if(graph, tables, window, self.latencies_ns, &changes, progress)?;
+        let before = (self.latencies_ns, window.end_ns - window.start_ns);
+        let rest = what_if(graph, tables, window, before, &changes, progress)?;
         Ok(rest.path.kinds_ns(&[Kind::Unexplained]) as f64 / rest.makespan_ns.max(1) as f64)
     }
 
@@ -499,6 +552,7 @@ impl Question<'_> {
             busiest: functions::busiest(self),
             n_launched: self.n_launched(),
             loader: loaders::loader(self),
+            caught_up_ns: None,
         }
     }
 
@@ -524,7 +578,7 @@ impl Question<'_> {
 
 /// Trials for both possible starts of the first window.
 struct Starts<'a> {
-    /// The start moves with the event that opens the window.
+    /// The start moves with what opens the window, unless everything before stays as recorded.
     free: Trials<'a>,
     /// The start is fixed, because a missing record before it may have delayed it.
     held: Option<Trials<'a>>,
@@ -539,14 +593,20 @@ fn tried(
     let changes: Vec<_> = changes.iter().map(Vec::as_slice).collect();
     let lengths = free.lengths_ns(&changes, Placing::AsTimed, progress)?;
     let before_ns = free.unchanged_ns(progress)?;
-    let trial = |changed: Vec<i64>| {
+    let trial = |(changed, changes): (Vec<i64>, &&[Change])| {
         let lengths_ns = before_ns.clone();
         let pairs = lengths_ns.iter().zip(&changed);
-        let gains_ns: Vec<_> = pairs.map(|(before, after)| before - after).collect();
-        let total_ns = gains_ns.iter().sum();
-        Trial { gains_ns, lengths_ns, bounds_ns: (total_ns, total_ns), facts: None }
+        let mut gains_ns: Vec<_> = pairs.map(|(before, after)| before - after).collect();
+        let mut total_ns: i64 = gains_ns.iter().sum();
+        // Less work never makes a step longer.
+        if total_ns < 0 && changes.iter().all(Change::only_shortens) {
+            gains_ns.fill(0);
+            total_ns = 0;
+        }
+        let (changed_ns, bounds_ns) = (changed.iter().sum(), (total_ns, total_ns));
+        Trial { gains_ns, lengths_ns, changed_ns, bounds_ns, facts: None }
     };
-    let mut found: Vec<_> = lengths.into_iter().map(trial).collect();
+    let mut found: Vec<_> = lengths.into_iter().zip(&changes).map(trial).collect();
     let open = Some(free).filter(|free| !free.is_closed());
     for trials in open.into_iter().chain(held) {
         let least = trials.lengths_ns(&changes, Placing::Least, progress)?;

@@ -15,6 +15,9 @@ pub(super) struct Question<'a> {
     pub(super) scope: &'a Scope,
     pub(super) paths: &'a [Path],
     pub(super) latencies_ns: &'a [i64],
+    /// Whether the device catches up with a backlog in the windows, so that everything before them
+    /// stays as recorded.
+    pub(super) is_catching_up: bool,
     /// Whether the windows take as long with these latencies as in the trace.
     pub(super) is_as_timed: bool,
     /// The time on the paths by event and kind, in the order of events.

@@ -57,8 +57,8 @@ struct Scratch {
 }
 
 impl<'a> Trials<'a> {
-    /// Creates the trials. `held_ns` is a fixed start of the first window, independent of the
-    /// changes. `is_as_timed` is true if the latencies are those of the graph.
+    /// Creates the trials. `held_ns` is a time before which everything stays as recorded.
+    /// `is_as_timed` is true if the latencies are those of the graph.
     pub(super) fn new(
         graph: &'a Graph,
         tables: &'a Tables,
@@ -67,8 +67,7 @@ impl<'a> Trials<'a> {
         (open, unexplained_gaps, busy): (&'a MissingRecords, &[UnexplainedGap], &'a BusyStreams),
         held_ns: Option<i64>,
     ) -> Self {
-        let fixed_ns = windows.iter().find_map(Window::fixed_start_ns).or(held_ns);
-        let start = fixed_ns.map(|at_ns| FixedStart::at(at_ns, graph));
+        let start = held_ns.map(|at_ns| FixedStart::at(at_ns, graph));
         let latencies_ns = match &start {
             Some(start) => Cow::Owned(start.left_ns(latencies_ns, graph)),
             None => Cow::Borrowed(latencies_ns),

@@ -76,6 +76,15 @@ impl Change {
         }
     }
 
+    /// Whether the change can only shorten what it selects.
+    pub(in crate::path) fn only_shortens(&self) -> bool {
+        match self.effect {
+            Effect::Scale(by) => by.as_f64() <= 1.0,
+            Effect::RemoveWait => true,
+            Effect::Replace(_) | Effect::Insert(_) => false,
+        }
+    }
+
     /// Whether the change selects by kind only.
     pub(in crate::path) fn is_plain(&self) -> bool {
         let has_effect_of_kinds = matches!(self.effect, Effect::Scale(_) | Effect::RemoveWait);

@@ -2,15 +2,28 @@
 //!
 //! A change multiplies, replaces or adds to the time of selected edges, or removes waits. All other
 //! edges keep their minimum latency, which [`latencies_ns`] derives from the trace. Nothing is known
-//! about how a changed program would behave otherwise, so the order of execution stays the same. If
-//! a window begins at a time, everything before that time stays the same.
+//! about how a changed program would behave otherwise, so the order of execution stays the same.
 //!
-//! Otherwise the start of a window moves as well, so that its length is the difference of two
-//! times. If the device has work of earlier steps queued, faster kernels first drain that, and the
-//! window seems shorter than the host lets steps be in the long run. In the long run, the length of
-//! a step is the mean of the slowest cycle of the graph, which no faster activity makes longer. So
-//! no change of the time of a kind of GPU activity gains more than all activities of the kind
-//! without time, which drain at once: [`what_if`] returns that answer if it is longer.
+//! # Where a changed window begins
+//!
+//! A window is measured between the same moments after a change. If it begins at a time or with an
+//! event of its own, such as an annotation, everything before it stays as recorded.
+//!
+//! The window of a step begins when the previous step is complete. The change applies to all steps,
+//! so both ends move, and the length is the difference of two completions: the time that a step
+//! takes in the long run. Two things can hide that:
+//!
+//! - A change can shorten what delayed the previous step, but not this one, so that their difference
+//!   grows. Less work never makes a step longer, so the window then has its recorded length.
+//! - If the device has work of earlier steps queued, faster kernels first drain that, and the window
+//!   seems shorter than the host lets steps be in the long run. In the long run, the length of a
+//!   step is the mean of the slowest cycle of the graph, which no faster activity makes longer. So
+//!   no change of the time of a kind of GPU activity gains more than all activities of the kind
+//!   without time, which drain at once: [`what_if`] returns that answer if it is longer.
+//!
+//! If the difference grows by [`CATCHING_UP`], the recorded step is no example of the long run: the
+//! device catches up with a backlog of earlier work in it, faster than the host launches more. Such
+//! a window begins where it was recorded, and everything before it stays as recorded.
 //!
 //! One engine computes a single what-if or many: [`rows`] holds the effect on each edge in each of
 //! them, [`pass`] times the nodes.
@@ -29,11 +42,10 @@ pub(super) use pass::{Extra, FixedStart, Pass, Room};
 pub(super) use rows::{Rows, Times, integer};
 
 use std::collections::BTreeSet;
-use std::iter;
 
-use super::clip::moved;
+use super::clip::{moved, observed_start_ns, own_start_ns};
 use super::schedule::Schedule;
-use super::walk::{Path, walk};
+use super::walk::{Path, walk_between};
 use super::windows::Window;
 use crate::error::Result;
 use crate::graph::Graph;
@@ -53,13 +65,15 @@ pub struct WhatIf {
     pub schedule: Schedule,
     /// The new minimum latencies, for further questions about the changed program.
     pub latencies_ns: Vec<i64>,
+    /// Everything before this time stays as recorded.
+    pub from_ns: Option<i64>,
 }
 
 /// Re-times the whole trace after some changes and evaluates the window again.
 ///
-/// `latencies_ns` is the result of [`latencies_ns`]; without changes, every time equals the
-/// observed one. If a backlog makes the window seem shorter than without any time of the same kinds
-/// of activities, the result is that without it.
+/// `latencies_ns` is the result of [`latencies_ns`], and `unchanged_ns` the length of the window with
+/// them; without changes, every time equals the observed one. The documentation of this module says
+/// where the changed window begins.
 ///
 /// # Errors
 ///
@@ -68,28 +82,88 @@ pub fn what_if(
     graph: &Graph,
     tables: &Tables,
     window: &Window,
-    latencies_ns: &[i64],
+    (latencies_ns, unchanged_ns): (&[i64], i64),
     changes: &[Change],
     progress: Progress<'_>,
 ) -> Result<WhatIf> {
-    let from_ns = window.fixed_start_ns();
-    let mut longest: Option<(i64, Rows<1>, Vec<i64>)> = None;
-    let least = if from_ns.is_none() { without_time(changes) } else { Vec::new() };
-    for changes in iter::once(changes).chain(least.iter().map(Vec::as_slice)) {
+    let own_ns = own_start_ns(graph, window);
+    let retimed = |changes: &[Change], from_ns| {
+        Retimed::of((graph, tables, window), latencies_ns, changes, from_ns, progress)
+    };
+    let mut found = retimed(changes, own_ns)?;
+    if own_ns.is_some() {
+        return Ok(found.answer(graph, window, latencies_ns));
+    }
+    for changes in without_time(changes) {
+        let least = retimed(&changes, None)?;
+        found = if least.length_ns() > found.length_ns() { least } else { found };
+    }
+    let shorter: Vec<_> = changes.iter().filter(|it| it.only_shortens()).cloned().collect();
+    if shorter.is_empty() || found.length_ns() <= unchanged_ns {
+        return Ok(found.answer(graph, window, latencies_ns));
+    }
+    let only_shortens = shorter.len() == changes.len();
+    let shortened_ns =
+        if only_shortens { found.length_ns() } else { retimed(&shorter, None)?.length_ns() };
+    if is_catching_up(shortened_ns, unchanged_ns) {
+        found = retimed(changes, Some(observed_start_ns(graph, window)))?;
+    } else if only_shortens {
+        found.shorten_to(unchanged_ns);
+    }
+    Ok(found.answer(graph, window, latencies_ns))
+}
+
+/// The device catches up in windows that would take this many times as long, as a fraction, with
+/// less work: the host, whose pace is known to about a quarter, surely takes longer for a step.
+const CATCHING_UP: (i64, i64) = (4, 3);
+
+/// Whether windows with less work take so much longer than unchanged ones that the device catches
+/// up with a backlog in these.
+pub(super) fn is_catching_up(shortened_ns: i64, unchanged_ns: i64) -> bool {
+    shortened_ns / CATCHING_UP.0 > unchanged_ns / CATCHING_UP.1
+}
+
+/// A window after a change.
+struct Retimed {
+    rows: Rows<1>,
+    times_ns: Vec<i64>,
+    /// Everything before this time stays as recorded.
+    from_ns: Option<i64>,
+    start_ns: i64,
+    end_ns: i64,
+}
+
+impl Retimed {
+    fn of(
+        (graph, tables, window): (&Graph, &Tables, &Window),
+        latencies_ns: &[i64],
+        changes: &[Change],
+        from_ns: Option<i64>,
+        progress: Progress<'_>,
+    ) -> Result<Self> {
         let rows = rows_of(graph, tables, changes)?;
         let times_ns = times_ns(graph, &rows, latencies_ns, from_ns, progress)?;
         let (start_ns, end_ns) = moved(graph, window, &|node: NodeId| times_ns[node.row()]);
-        let length_ns = end_ns - start_ns;
-        if longest.as_ref().is_none_or(|&(longest_ns, ..)| length_ns > longest_ns) {
-            longest = Some((length_ns, rows, times_ns));
-        }
+        Ok(Self { rows, times_ns, from_ns, start_ns, end_ns })
     }
-    let (makespan_ns, rows, times_ns) = longest.unwrap_or_default();
-    let latencies_ns = rows.latencies_ns(latencies_ns, graph, from_ns);
-    let reached_by = pass::reached_by(graph, &latencies_ns, &times_ns);
-    let schedule = Schedule { times_ns: Some(times_ns), reached_by: Some(reached_by) };
-    let path = walk(graph, window, &schedule);
-    Ok(WhatIf { makespan_ns, path, schedule, latencies_ns })
+
+    fn length_ns(&self) -> i64 {
+        self.end_ns - self.start_ns
+    }
+
+    /// Lets the window begin later if it is longer than this.
+    fn shorten_to(&mut self, most_ns: i64) {
+        self.start_ns = self.start_ns.max(self.end_ns - most_ns);
+    }
+
+    fn answer(self, graph: &Graph, window: &Window, latencies_ns: &[i64]) -> WhatIf {
+        let makespan_ns = self.length_ns();
+        let latencies_ns = self.rows.latencies_ns(latencies_ns, graph, self.from_ns);
+        let reached_by = pass::reached_by(graph, &latencies_ns, &self.times_ns);
+        let schedule = Schedule { times_ns: Some(self.times_ns), reached_by: Some(reached_by) };
+        let path = walk_between(graph, window, &schedule, (self.start_ns, self.end_ns));
+        WhatIf { makespan_ns, path, schedule, latencies_ns, from_ns: self.from_ns }
+    }
 }
 
 /// Returns the changes with all time removed of the GPU activities that they make faster, and of
