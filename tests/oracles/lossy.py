@@ -64,9 +64,12 @@ class Interval:
 
     @property
     def holds(self) -> bool:
-        """Whether the measured gain lies in it, but for the slack."""
+        """Whether the measured gain lies in it, but for the slack.
+
+        Where less work ends the steps before earlier than these, they have their recorded length.
+        """
         low = self.low if self.remedy in _WHOLLY_MEASURED else (1 - REMAINS) * self.low
-        return low - SLACK <= self.measured <= self.high + SLACK
+        return low - SLACK <= max(self.measured, 0.0) <= self.high + SLACK
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,9 @@ def simulated(request, tmp_path_factory):
 def windows_of(trace):
     """List the paths of each step, of each step from its own start on, and of the whole trace."""
     steps = trace.steps["step"].to_list()
-    paths = [trace.critical_path(step=step, end=end) for step in steps for end in ("period", "last")]
+    paths = [
+        trace.critical_path(step=step, end=end) for step in steps for end in ("period", "last")
+    ]
     paths += [trace.critical_path(whole=True)]
     return [path for path in paths if path.length_ns]
 

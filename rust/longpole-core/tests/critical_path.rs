@@ -45,7 +45,8 @@ fn changed_path(events: &[Event], changes: &[Change]) -> Vec<(i64, i64, &'static
     let launches = link::launches(&tables, &silent).unwrap();
     let window = path::window(&tables, &launches, &Choice::Whole, None).unwrap();
     let latencies = path::latencies_ns(&graph);
-    let answer = path::what_if(&graph, &tables, &window, &latencies, changes, &silent).unwrap();
+    let before = (&latencies[..], window.end_ns - window.start_ns);
+    let answer = path::what_if(&graph, &tables, &window, before, changes, &silent).unwrap();
     let name = |event| tables.events.name(event).map_or("", |name| tables.strings.get(name));
     let pieces = answer.path.segments.iter();
     pieces

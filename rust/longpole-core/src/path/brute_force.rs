@@ -247,10 +247,10 @@ fn less_work_never_makes_a_period_longer_and_is_measured_from_its_changed_start(
             if kind.is_device_work() {
                 continue; // what it gains at most is that of all such work without time
             }
-            let changed = |from_ns| {
+            let latencies_from = |from_ns| {
                 changed_latencies_ns(&graph, &tables, &latencies_ns, &changes, from_ns).unwrap()
             };
-            let free = changed(None);
+            let free = latencies_from(None);
             let last_ns = |time_ns: &dyn Fn(NodeId) -> i64| {
                 let ends = graph.timeline.orders().map(|order| time_ns(graph.nodes.end(order)));
                 ends.max().unwrap()
@@ -259,7 +259,7 @@ fn less_work_never_makes_a_period_longer_and_is_measured_from_its_changed_start(
             let free_ns = last_ns(&moved_ns) - moved_ns(opener);
             let expected_ns = if free_ns > observed_ns && free_ns / 4 > observed_ns / 3 {
                 n_catching_up += 1;
-                let (held, from_ns) = (changed(Some(window.start_ns)), window.start_ns);
+                let (held, from_ns) = (latencies_from(Some(window.start_ns)), window.start_ns);
                 let held_ns = |node| changed_time_by_chains(&graph, node, &held, from_ns);
                 last_ns(&held_ns) - window.start_ns
             } else {

@@ -272,7 +272,7 @@ pub fn verdict(
     };
     let mut open = MissingRecords::of(&question);
     let mut answers = question.answers(&open, &[], progress)?;
-    let caught_up = answers.caught_up();
+    let caught_up = answers.caught_up().filter(|_| question.is_in_order());
     if caught_up.is_some() {
         question.is_catching_up = true;
         answers = question.answers(&open, &[], progress)?;
@@ -482,6 +482,11 @@ impl Question<'_> {
         let start_ns = self.start_ns();
         let held_ns = open.held_ns.filter(|_| start_ns.is_none());
         Starts { free: from(start_ns), held: held_ns.map(|ns| from(Some(ns))) }
+    }
+
+    /// Whether each window begins after the one before it, so that the first begins before all.
+    fn is_in_order(&self) -> bool {
+        self.scope.windows.is_sorted_by_key(|window| window.start_ns)
     }
 
     /// Returns the time before which everything stays as recorded, if there is one.

@@ -21,9 +21,9 @@
 //!   no change of the time of a kind of GPU activity gains more than all activities of the kind
 //!   without time, which drain at once: [`what_if`] returns that answer if it is longer.
 //!
-//! If the difference grows by [`CATCHING_UP`], the recorded step is no example of the long run: the
-//! device catches up with a backlog of earlier work in it, faster than the host launches more. Such
-//! a window begins where it was recorded, and everything before it stays as recorded.
+//! If the difference grows by [`CATCHING_UP`], the recorded step is not like those of the long run:
+//! the device catches up with a backlog of earlier work in it, faster than the host launches more.
+//! Such a window begins where it was recorded, and everything before it stays as recorded.
 //!
 //! One engine computes a single what-if or many: [`rows`] holds the effect on each edge in each of
 //! them, [`pass`] times the nodes.
@@ -151,7 +151,7 @@ impl Retimed {
         self.end_ns - self.start_ns
     }
 
-    /// Lets the window begin later if it is longer than this.
+    /// Moves the start of the window so that it has at most this length.
     fn shorten_to(&mut self, most_ns: i64) {
         self.start_ns = self.start_ns.max(self.end_ns - most_ns);
     }
