@@ -67,8 +67,9 @@ pub(super) fn markers(
         Some(names) => (names[group.first_name.row()] && group.spans.len() > 1).then_some(0),
         None => group.rank(&busiest, tables).filter(|_| group.is_regular()),
     };
-    let mut found: Vec<_> =
-        groups(tables).into_iter().filter_map(|group| Some((rank(&group)?, group))).collect();
+    let outermost = |group: Group| if chosen.is_some() { group.outermost() } else { group };
+    let groups = groups(tables).into_iter().map(outermost);
+    let mut found: Vec<_> = groups.filter_map(|group| Some((rank(&group)?, group))).collect();
     found.sort_by_key(|(rank, group)| (*rank, Reverse(group.spans.len()), group.spans[0]));
     let marked_by_end = |rank| chosen.is_none() && rank == OPTIMIZER_STEP;
     Ok(found.into_iter().map(|(rank, group)| group.markers(marked_by_end(rank))).collect())
@@ -133,6 +134,19 @@ fn annotations(tables: &Tables) -> impl Iterator<Item = EventId> + '_ {
 }
 
 impl Group {
+    /// Returns the group without annotations inside another one of it, which begin no iteration.
+    fn outermost(mut self) -> Self {
+        self.spans
+            .sort_unstable_by_key(|&(start_ns, end_ns, event)| (start_ns, Reverse(end_ns), event));
+        let mut until_ns = i64::MIN;
+        self.spans.retain(|&(_, end_ns, _)| {
+            let is_outermost = end_ns > until_ns;
+            until_ns = until_ns.max(end_ns);
+            is_outermost
+        });
+        self
+    }
+
     fn markers(self, by_end: bool) -> Markers {
         let moment = if by_end { Moment::End } else { Moment::Start };
         let moments = self.spans.iter().map(|&(_, _, event)| moment(event)).collect();
