@@ -103,6 +103,16 @@ def test_annotations_that_nobody_knows_mark_nothing_unless_they_are_named():
     assert scope(events, step_name="^stage")[:2] == ("step", 1)
 
 
+def test_an_annotation_inside_another_of_its_name_begins_no_step():
+    def mark(number, start, _):
+        inner = [annotation(f"stage {number}", start + at, start + at + 2) for at in (2, 6)]
+        return [annotation(f"stage {number}", start, start + 10), *inner]
+
+    events = iterations([0, 100, 230, 300, 440], mark, name="gemm_{}")
+    steps = longpole.steps(read(events), step_name="^stage")
+    assert steps["start_ns"].diff().drop_nulls().to_list() == [100_000, 130_000, 70_000]
+
+
 def repeated_work():
     events, number = [], 0
     for start in range(0, 2_000, 100):
@@ -120,6 +130,12 @@ def test_work_that_repeats_is_not_called_a_step():
     assert (window.kind, window.step) == ("repetition", None)
     assert trace.verdict().sentence.startswith("The median repetition takes 100 µs; ")
     assert trace.steps.is_empty()
+
+
+def test_work_repeats_without_recorded_launches_too():
+    trace = read([event for event in repeated_work() if event["cat"] == "kernel"])
+    window = longpole.choose_window(trace)
+    assert (window.kind, window.duration_ns) == ("repetition", 100_000)
 
 
 def test_a_trace_without_any_marks_is_answered_as_a_whole():

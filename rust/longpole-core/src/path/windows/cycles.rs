@@ -28,7 +28,8 @@ const MISSES_ONE_IN: i64 = 10;
 /// Minimum share of all activities that the cycle must cover.
 const LEAST_COVER: f64 = 0.8;
 
-/// The repetitions on a device: the launches that begin each of them, except the end of the last.
+/// The repetitions on a device: the launches that begin each of them, except the end of the last;
+/// the activities themselves if no launch is recorded.
 pub(super) struct Cycle {
     pub(super) moments: Vec<Moment>,
     /// Number of repetitions whose launch is missing.
@@ -53,6 +54,9 @@ pub(super) fn cycle(tables: &Tables, launches: &Launches) -> Option<Cycle> {
     let begins: Vec<_> = (first..behind).filter(|&place| names[place] == beginning).collect();
     let calls = begins.iter().filter_map(|&place| launches.launcher(works[place]));
     let mut moments: Vec<_> = calls.map(Moment::Start).collect();
+    if !works.iter().any(|&work| launches.launcher(work).is_some()) {
+        moments = begins.iter().map(|&place| Moment::Start(works[place])).collect();
+    }
     let n_unlaunched = begins.len() - moments.len();
     moments.dedup();
     (moments.len() > FEWEST_REPETITIONS).then_some(Cycle { moments, n_unlaunched })
