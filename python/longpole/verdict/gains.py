@@ -22,6 +22,9 @@ _MUCH_INFERRED: Final = 0.2
 _WIDE: Final = 0.03
 _LEAST_TOLD: Final = 0.01
 
+# If the most by any cost of recording is this much above a gain, both are shown.
+_MUCH_BELOW: Final = 0.15
+
 
 class Gains:
     """The gains of the sides and remedies of one verdict, as text."""
@@ -29,7 +32,7 @@ class Gains:
     def __init__(self, parts: VerdictParts) -> None:
         self.sides = dict(parts["gains"])
         self._bounds = dict(parts["bounds"])
-        self._most = {side: high for side, (_, high, *_) in parts["bounds_of_cost"]}
+        self._of_cost = {side: bounds[:2] for side, bounds in parts["bounds_of_cost"]}
         self._is_inferred = parts["uncertainty"]["inferred"] > _MUCH_INFERRED
 
     def of_side(self, side: Side) -> str:
@@ -37,14 +40,22 @@ class Gains:
         low, high, *_ = self._bounds[side]
         most = self.most_of(side)
         if high - low < _WIDE:
-            return self.most(most)
+            return self.told(side)
         if low < _LEAST_TOLD:
             return f"at most {self.percent(most)}"
         return f"at least {self.percent(low)}, at most {self.percent(most)}"
 
+    def told(self, side: Side) -> str:
+        """Return the upper bound of the gain of a side; with the gain where they differ much."""
+        gain, most, (low, _) = self.sides[side], self.most_of(side), self._of_cost[side]
+        if most - gain < _MUCH_BELOW or self._is_inferred:
+            return self.most(most)
+        span = f"{round(100 * low)} to {round(100 * most)} %"
+        return f"about {self.percent(gain)} ({span}, as the cost of recording is uncertain)"
+
     def most_of(self, side: Side) -> float:
         """Return the upper bound of the gain of a side, for every cost of recording."""
-        return max(self.sides[side], self._most[side])
+        return max(self.sides[side], self._of_cost[side][1])
 
     def percent(self, gain: float) -> str:
         """Format a gain as a whole percentage, or in tens if it is inferred."""

@@ -125,7 +125,7 @@ def limit(parts: VerdictParts) -> tuple[str, str] | None:
 def _most_of_two(gains: Gains, both: float) -> str:
     """Return the gains of the first two sides, and of host and kernels together."""
     first = sorted(_NOUNS, key=lambda side: -gains.most_of(side))[:2]
-    told = [f"{side} {gains.most(gains.most_of(side))}" for side in first]
+    told = [f"{side} {gains.told(side)}" for side in first]
     return f"{', '.join(told)}; host and kernels together {gains.most(both)}"
 
 
@@ -147,7 +147,7 @@ def _limit_of(parts: VerdictParts) -> tuple[str, str]:
 def _nearly_balanced(parts: VerdictParts) -> str:
     """Return the sentence for a program in which only both sides together gain much."""
     gains = Gains(parts)
-    host, kernels = (gains.most(gains.most_of(side)) for side in ("host", "kernels"))
+    host, kernels = gains.told("host"), gains.told("kernels")
     return (
         f"{window(parts)}; host and device take almost equally long: removing host work saves "
         f"{host}, kernels {kernels}, both {gains.most(parts['kernels_and_host'])}; shorten both."
@@ -158,7 +158,7 @@ def _balanced(parts: VerdictParts) -> str:
     """Return the sentence for a program in which no side gains much by itself."""
     gains = Gains(parts)
     best = sorted(_NOUNS, key=lambda side: -gains.most_of(side))[:2]
-    most = [gains.most(gains.most_of(side)) for side in best]
+    most = [gains.told(side) for side in best]
     sides = [f"{_NOUNS[side]} {gain}" for side, gain in zip(best, most, strict=True)]
     both = f"host and kernels together {gains.most(parts['kernels_and_host'])}"
     if gains.most_of(best[0]) < _LEAST_GAIN:
