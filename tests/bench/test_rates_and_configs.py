@@ -120,8 +120,9 @@ def test_each_configuration_of_a_kernel_is_timed_without_a_search(capsys):
     ]
     (difference,) = found["differences"]
     assert difference["design"] == "in turns"
-    if not any("waited for the processors" in warning for warning in difference["warnings"]):
-        assert difference["verdict"] == "slower"
+    assert difference["verdict"] in {"slower", "inconclusive"}  # the latter on a busy machine
+    first, second = (row["median_ns"] for row in found["functions"])
+    assert second > first
 
 
 def test_a_kernel_has_its_configurations_back_after_a_call():

@@ -9,6 +9,7 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.program import run
 
 FAST, SLOW = (f'{sys.executable} -S -c "import time; time.sleep({ms}e-3)"' for ms in (5, 60))
+_MOST_TRIES = 4
 ONCE = ("--runs", "7", "--budget", "1")
 
 
@@ -29,8 +30,12 @@ def timed(*commands, gate=None):
     ids=["slower", "slower without a gate", "faster", "within the gate"],
 )
 def test_a_gate_fails_if_and_only_if_one_is_slower_than_the_first(commands, gate, code, capsys):
-    assert timed(*commands, gate=gate) == code
-    assert json.loads(capsys.readouterr().out)["status"] == "ok"
+    for _ in range(_MOST_TRIES):
+        found = timed(*commands, gate=gate)
+        answer = json.loads(capsys.readouterr().out)
+        if found != exit_codes.INCONCLUSIVE:
+            break  # a busy machine may make it too noisy, but never turns the answer round
+    assert (found, answer["status"]) == (code, "ok")
 
 
 def test_one_run_does_not_pass_a_gate(capsys):
