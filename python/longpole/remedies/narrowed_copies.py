@@ -116,7 +116,10 @@ def _narrowed(
         read = readers[bisect_left(starts, copy.end_ns) : end]
         casts = {it.row: it.target for it in read if _is_cast(facts, it, copy.tensor)}
         others = [it.row for it in read if facts.name(it.row.event) not in _VIEWS]
-        is_read = any(row not in casts and not _encloses(row, casts) for row in others)
+        of_lanes = _by_lane(casts)
+        is_read = any(
+            row not in casts and not _encloses(row, of_lanes.get(row.lane, [])) for row in others
+        )
         types = {(target.dtype, target.item_bytes) for target in casts.values() if target}
         if len(types) == 1 and not is_read:
             [(target, item_bytes)] = types
@@ -132,12 +135,18 @@ def _is_cast(facts: Facts, reader: _Reader, tensor: Tensor) -> bool:
     return is_smaller and bool(facts.launched_in([reader.row.time_range]))
 
 
-def _encloses(outer: OnThread, casts: Iterable[OnThread]) -> bool:
-    """Whether an operator contains one of the conversions, as under autocast."""
-    return any(
-        outer.lane == cast.lane and outer.start_ns <= cast.start_ns and cast.end_ns <= outer.end_ns
-        for cast in casts
-    )
+def _by_lane(casts: Iterable[OnThread]) -> dict[int, list[OnThread]]:
+    """Return the conversions of each thread, in order of time."""
+    of_lanes: dict[int, list[OnThread]] = defaultdict(list)
+    for cast in sorted(casts, key=lambda cast: cast.start_ns):
+        of_lanes[cast.lane].append(cast)
+    return of_lanes
+
+
+def _encloses(outer: OnThread, casts: Sequence[OnThread]) -> bool:
+    """Whether an operator contains one of the conversions on its thread, as under autocast."""
+    first = bisect_left(casts, outer.start_ns, key=lambda cast: cast.start_ns)
+    return any(cast.end_ns <= outer.end_ns for cast in casts[first : first + 1])
 
 
 def _found(facts: Facts, rows: list[_Narrowed]) -> Found:
