@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from contextlib import suppress
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
@@ -542,7 +542,7 @@ class Facts:
         return sorted(rows, key=lambda row: row.window != self.shown)
 
 
-@cache
+@lru_cache(1024)
 def _direction(name: str) -> str | None:
     found = _DIRECTION.search(name)
     if found is None:
