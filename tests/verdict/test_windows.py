@@ -138,6 +138,12 @@ def test_work_repeats_without_recorded_launches_too():
     assert (window.kind, window.duration_ns) == ("repetition", 100_000)
 
 
+def test_what_repeats_in_a_small_part_of_a_trace_without_launches_is_not_the_program():
+    kernels = [event for event in repeated_work() if event["cat"] == "kernel"]
+    later = kernel("gemm", 9_000, 9_050, 999)
+    assert longpole.choose_window(read([*kernels, later])).kind == "trace"
+
+
 def test_a_trace_without_any_marks_is_answered_as_a_whole():
     events = [launch(0, 5, 1), kernel("gemm", 7, 50, 1), call("cudaDeviceSynchronize", 6, 60)]
     assert scope(events) == ("trace", None, (0, 60))

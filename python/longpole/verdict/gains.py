@@ -48,7 +48,7 @@ class Gains:
     def told(self, side: Side) -> str:
         """Return the upper bound of the gain of a side; with the gain where they differ much."""
         gain, most, (low, _) = self.sides[side], self.most_of(side), self._of_cost[side]
-        if most - gain < _MUCH_BELOW or self._is_inferred:
+        if gain < _LEAST_TOLD or most - gain < _MUCH_BELOW or self._is_inferred:
             return self.most(most)
         span = f"{round(100 * low)} to {round(100 * most)} %"
         return f"about {self.percent(gain)} ({span}, as the cost of recording is uncertain)"

@@ -55,11 +55,30 @@ pub(super) fn cycle(tables: &Tables, launches: &Launches) -> Option<Cycle> {
     let calls = begins.iter().filter_map(|&place| launches.launcher(works[place]));
     let mut moments: Vec<_> = calls.map(Moment::Start).collect();
     if !works.iter().any(|&work| launches.launcher(work).is_some()) {
-        moments = begins.iter().map(|&place| Moment::Start(works[place])).collect();
+        let starts: Vec<_> = begins.iter().map(|&place| works[place]).collect();
+        if !fills_trace(&starts, tables) {
+            return None;
+        }
+        moments = starts.into_iter().map(Moment::Start).collect();
     }
     let n_unlaunched = begins.len() - moments.len();
     moments.dedup();
     (moments.len() > FEWEST_REPETITIONS).then_some(Cycle { moments, n_unlaunched })
+}
+
+/// Whether repetitions of the median length would fill half of the time of all GPU activities.
+/// Without launches nothing else shows that the program repeats, and not only a part of it.
+fn fills_trace(begins: &[EventId], tables: &Tables) -> bool {
+    let events = &tables.events;
+    let starts: Vec<_> = begins.iter().map(|&work| events.start_ns(work)).collect();
+    let mut lengths_ns: Vec<_> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    lengths_ns.sort_unstable();
+    let Some(&median_ns) = lengths_ns.get(lengths_ns.len() / 2) else { return false };
+    let works = || events.ids().filter(|&event| events.kind(event).is_device_work());
+    let first_ns = works().map(|work| events.start_ns(work)).min().unwrap_or(0);
+    let last_ns = works().filter_map(|work| events.end_ns(work)).max().unwrap_or(0);
+    let filled_ns = i128::from(median_ns) * lengths_ns.len() as i128;
+    2 * filled_ns >= i128::from(last_ns) - i128::from(first_ns)
 }
 
 /// Returns the indices at which a sequence of launches begins again: all indices if all launches
