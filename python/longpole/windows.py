@@ -212,10 +212,17 @@ def choose_window(
     if number is not None and abs(number) >= _LARGEST:
         message = f"the trace has no step {number}"
         raise WindowError(message)
+    chosen: Any = {
+        "step": number,
+        "annotation": annotation,
+        "instance": instance,
+        "whole": whole,
+        "step_name": step_name,
+    }
     try:
-        unit, number, start_ns, end_ns, why = trace.scope(
-            number, annotation=annotation, instance=instance, whole=whole, step_name=step_name
-        )
+        unit, number, start_ns, end_ns, why = trace.scope(**chosen)
+        if unit == "trace":  # the reason may contain times for --between
+            *_, why = trace.as_recorded.scope(**chosen)
     except WindowError:
         if (step, annotation, step_name) != (None, None, None):
             raise

@@ -11,6 +11,7 @@ import pytest
 import longpole
 from longpole.cli.program import run
 from longpole.testing import TraceBuilder
+from longpole.windows import choose_window
 
 DECODE = Path(__file__).parents[1] / "recordings/decode.before.json.gz"
 
@@ -76,3 +77,21 @@ def test_a_range_of_the_recording_is_the_step_that_it_shows(command, recorded, c
     assert answer("--between", *between, "--as-recorded") == recorded_ns
     run([command, str(DECODE), "--between", *between])
     assert " ns, on the clock without the profiler\n" in capsys.readouterr().out
+
+
+class Scoped:
+    """A trace whose scope gives its reason in words."""
+
+    def __init__(self, words, unit, as_recorded=None):
+        self.as_recorded = as_recorded or self
+        self.answer = (unit, None, 0, 10, (words, words))
+
+    def scope(self, **_):
+        return self.answer
+
+
+@pytest.mark.parametrize(("unit", "words"), [("trace", "as recorded"), ("repetition", "shorter")])
+def test_the_times_that_a_reason_names_for_between_are_those_of_the_recording(unit, words):
+    shorter = Scoped("shorter", unit, as_recorded=Scoped("as recorded", unit))
+    window = choose_window(shorter)
+    assert (window.reason, window.clause) == (words, words)

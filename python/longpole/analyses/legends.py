@@ -36,7 +36,8 @@ _STEPS: Final = (
 )
 _AS_RECORDED: Final = "Times are as recorded, with what the profiler added."
 _REPETITIONS: Final = (
-    "Nothing marks steps: these are repetitions of GPU activities; to see one, --between START END."
+    "Nothing marks steps: these are repetitions of GPU activities; to see one, --between START END"
+    " with its times in this table --as-recorded."
 )
 
 
