@@ -189,7 +189,8 @@ def _as_seen(facts: Facts, runs: list[_Run]) -> str:
 
 def _in_runs(facts: Facts, runs: list[_Run]) -> str | None:
     """Describe the runs and what is between them; None if nothing divides the launches."""
-    stops = Counter(_place(facts, run.stop) for run in runs if run.stop is not None)
+    memory = {call.event for call in facts.calls("allocate", "free")}
+    stops = Counter(_place(facts, run.stop, memory) for run in runs if run.stop is not None)
     if not stops:
         return None
     [(place, _)] = stops.most_common(1)
@@ -202,10 +203,9 @@ def _in_runs(facts: Facts, runs: list[_Run]) -> str | None:
     return f"{n_runs} runs of {size}, each a graph: {divided}"
 
 
-def _place(facts: Facts, event: int) -> str:
+def _place(facts: Facts, event: int, memory: set[int]) -> str:
     """Return the name of a call that changes memory, otherwise of the outermost operator."""
     names = [name for _, kind, name in facts.around(event) if kind == "operator"]
-    memory = {call.event for call in facts.calls("allocate", "free")}
     if event in memory or not names:
         return facts.name(event)
     return short_name(names[-1], _WIDEST)
