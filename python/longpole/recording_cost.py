@@ -278,7 +278,8 @@ def misfit(parts: OverheadParts, step_time_ns: int, timed_ns: Sequence[int] = ()
         timed = duration_range(min(timed_ns), max(timed_ns))
         other = (
             f"like the steps that were timed when it was recorded ({timed}), it does not fit the "
-            "recorded steps, which were slower; --as-recorded answers for these"
+            f"recorded steps, which were {'faster' if kind == 'longer' else 'slower'}; "
+            "--as-recorded answers for these"
         )
     if kind == "longer":
         return (

@@ -143,9 +143,12 @@ def test_a_step_time_like_those_of_the_file_is_not_called_another_programs(tmp_p
     simulate(_program(kernel_ns=60_000), seed=3).write(path)
     trace = _with_measured_steps(path, 0.5)
     [given_ns, *_] = timings_of(trace.core.header).all_ns
-    told = "like the steps that were timed when it was recorded"
-    with pytest.raises(ValueError, match=told):
+    told = r"like the steps that were timed when it was recorded \(.*\), .* which were {}; "
+    with pytest.raises(ValueError, match=told.format("slower")):
         trace.without_profiler(given_ns)
+    longer = _with_measured_steps(path, 1.5)
+    with pytest.raises(ValueError, match=told.format("faster")):
+        longer.without_profiler(timings_of(longer.core.header).all_ns[0])
     with pytest.raises(ValueError, match="another machine"):
         trace.without_profiler(given_ns // 2)
 

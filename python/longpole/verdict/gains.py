@@ -46,9 +46,13 @@ class Gains:
         return f"at least {self.percent(low)}, at most {self.percent(most)}"
 
     def told(self, side: Side) -> str:
-        """Return the upper bound of the gain of a side; with the gain where they differ much."""
+        """Return the upper bound of the gain of a side; with the gain if that is much smaller.
+
+        This refers to bounds by the cost of recording, not to those by missing records.
+        """
         gain, most, (low, _) = self.sides[side], self.most_of(side), self._of_cost[side]
-        if gain < _LEAST_TOLD or most - gain < _MUCH_BELOW or self._is_inferred:
+        is_near = most - max(gain, self._bounds[side][1]) < _MUCH_BELOW
+        if gain < _LEAST_TOLD or is_near or self._is_inferred:
             return self.most(most)
         span = f"{round(100 * low)} to {round(100 * most)} %"
         return f"about {self.percent(gain)} ({span}, as the cost of recording is uncertain)"
