@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.errors import WindowError
 from longpole.recording_cost import misfit, recording_cost_of, timings_of, unknown_cost
+from longpole.tables import ON_DEVICE
 from longpole.wording import duration_range
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ _IMPOSSIBLE: Final = 2
 # The device counts as busy at a time if an activity ends at most this long before.
 _LONGEST_GAP_NS: Final = 30_000
 
-_ON_DEVICE: Final = ("kernel", "copy", "fill", "device_task")
 _ON_HOST: Final = ("operator", "runtime", "driver", "python")
 
 
@@ -147,7 +147,7 @@ def retimed(recorded: pl.DataFrame, now: pl.DataFrame, time_ns: int) -> int:
         .drop_nulls(["end_ns", "end_now_ns"])
     )
     last = rows.filter(
-        pl.col("kind").is_in(_ON_DEVICE)
+        pl.col("kind").is_in(ON_DEVICE)
         & (pl.col("start_ns") <= time_ns)
         & (pl.col("end_ns") > time_ns - _LONGEST_GAP_NS)
     ).sort("end_ns")

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from longpole._core import Trace as CoreTrace
     from longpole.damage import Damage
 
-__all__ = ["TraceTables"]
+__all__ = ["ON_DEVICE", "TraceTables"]
 
 _NO_DEVICE: Final = 2**31
-_ON_DEVICE: Final = ("kernel", "copy", "fill")
+ON_DEVICE: Final = ("kernel", "copy", "fill")
+"""Kinds of events that are work of a device."""
 _EVENT_COLUMNS: Final = (
     "event",
     "kind",
@@ -141,7 +142,7 @@ class TraceTables:
         import polars as pl
 
         places = self.events.select("kind", "device", "stream")
-        work = places.filter(pl.any_horizontal(pl.col("kind") == kind for kind in _ON_DEVICE))
+        work = places.filter(pl.any_horizontal(pl.col("kind") == kind for kind in ON_DEVICE))
         used = work.group_by("device").agg(
             count=pl.len().cast(pl.Int64), n_streams=pl.col("stream").n_unique().cast(pl.Int64)
         )

@@ -119,6 +119,7 @@ class Window:
         names = {
             "trace": "whole trace",
             "step": f"step {self.step}",
+            "time_range": _between(self.span),
         }
         return self.asked or names.get(self.kind, f"one {self.kind}")
 
@@ -221,8 +222,9 @@ def choose_window(
     }
     try:
         unit, number, start_ns, end_ns, why = trace.scope(**chosen)
-        if unit == "trace":  # the reason may contain times for --between
-            *_, why = trace.as_recorded.scope(**chosen)
+        recorded = trace.as_recorded
+        if unit == "trace" and recorded is not trace:  # it may name times for --between
+            *_, why = recorded.scope(**chosen)
     except WindowError:
         if (step, annotation, step_name) != (None, None, None):
             raise
@@ -234,9 +236,13 @@ def choose_window(
 
 def time_range_name(trace: Marked, between: tuple[int, int]) -> str:
     """Return a time range of a trace as a phrase."""
-    start_ns, end_ns = between
     without = "" if trace.as_recorded is trace else ", on the clock without the profiler"
-    return f"from {start_ns} to {end_ns} ns{without}"
+    return f"{_between(between)}{without}"
+
+
+def _between(times_ns: tuple[int, int]) -> str:
+    start_ns, end_ns = times_ns
+    return f"from {start_ns} to {end_ns} ns"
 
 
 def annotation_name(annotation: str, instance: int) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 import longpole
 from longpole.cli.program import run
+from longpole.windows import Window
 from tiny_traces import annotation, call, kernel, launch, operator, read
 
 
@@ -245,3 +246,7 @@ def test_no_sentence_shows_the_identifier_of_a_unit(tmp_path, capsys):
         said = capsys.readouterr().out
         assert said
         assert "time_range" not in said
+
+
+def test_a_time_range_without_a_request_is_named_by_its_times():
+    assert Window("time_range", None, 3, 9, "").name == "from 3 to 9 ns"

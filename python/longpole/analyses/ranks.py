@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import polars as pl
@@ -39,7 +40,7 @@ from longpole.traces.trace_set import TraceSet
 from longpole.wording import count, duration, escape, share, short_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from longpole.report.blocks import Block
 
@@ -597,8 +598,18 @@ class Ranks(Data):
     def _sends_in_a_row(self, call: dict[str, Any]) -> bool:
         """Whether the verdict of a rank that takes part lists the remedy for small messages."""
         members = self.set.members.filter(call=call["call"])["rank"]
-        verdict = self.set.trace(min(members)).verdict()
-        return any(row.remedy == "small_messages" and row.is_listed for row in verdict.remedies)
+        return self._lists_small_messages(min(members))
+
+    @cached_property
+    def _lists_small_messages(self) -> Callable[[int], bool]:
+        """Whether the verdict of a rank lists this remedy; each verdict is found once."""
+
+        @cache
+        def lists(rank: int) -> bool:
+            remedies = self.set.trace(rank).verdict().remedies
+            return any(row.remedy == "small_messages" and row.is_listed for row in remedies)
+
+        return lists
 
     def _members_of(self, call: dict[str, Any]) -> str:
         ranks = self.set.members.filter(call=call["call"])["rank"].sort()

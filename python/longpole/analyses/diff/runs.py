@@ -45,8 +45,7 @@ class Runs:
     @property
     def recorded_means_ns(self) -> list[float]:
         """Return the mean step of each run as recorded."""
-        recorded = [[max(side.recorded_mean_ns for side in run)] for run in self.runs]
-        return [sum(run) for run in recorded]
+        return [max(side.recorded_mean_ns for side in run) for run in self.runs]
 
     @property
     def timed_ns(self) -> tuple[int, ...]:
