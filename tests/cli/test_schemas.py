@@ -230,8 +230,8 @@ def test_the_answer_about_one_remedy_is_as_its_schema_says(answers, trace, remed
 
 
 def test_remedies_are_explained_as_the_schema_says(answers):
-    [document] = answers("explain", "tensor_cores")
-    assert len(document["data"]["remedies"][0]["measured"]) == 2
+    [document] = answers("whatif", "--remedy", "tensor_cores")
+    assert len(document["data"]["explained"][0]["measured"]) == 2
 
 
 def test_the_devices_are_as_their_schema_says(answers):

@@ -26,7 +26,7 @@ def trace(tmp_path):
         ("table", "--filter", "did you mean `--where`?"),
         ("table", "--at-peak", "`longpole table TRACE memory` is of the peak"),
         ("whatif", "--gain", "`longpole whatif TRACE` lists the remedies with their gains"),
-        ("path", "--explain", "`longpole explain REMEDY` explains a remedy"),
+        ("path", "--explain", "`longpole whatif --remedy ID` explains a remedy"),
         ("path", "--shapes", "it is an option of `table`"),
         ("summary", "--output-file", "redirect the answer with `> FILE`"),
         ("report", "--output-file", "did you mean `--output`?"),

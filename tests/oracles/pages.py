@@ -70,7 +70,7 @@ names a `longpole.remedies.Remedy`.
 
 """
 REMEDIES_END: Final = """
-A remedy is found only if the trace records what shows it. `longpole explain REMEDY` says what that
+A remedy is found only if the trace records what shows it. `longpole whatif --remedy ID` says what that
 is, and what was measured; [how often answers are right](generated/accuracy.md#remedies) has all
 measurements.
 """
@@ -80,7 +80,7 @@ REMEDIES_MEASURED: Final = """
 Programs of `examples/remedies` were timed in turns, slow and mended, without a profiler, and the
 slow one was recorded. What was measured stands beside what was predicted from that trace: by the
 version that recorded it, and now. Remedies were mended after the first, so the second does not test
-them. `longpole explain REMEDY` shows the same.
+them. `longpole whatif --remedy ID` shows the same.
 
 | remedy | program | measured gain | predicted at first | predicted now | where |
 | --- | --- | --- | --- | --- | --- |

@@ -78,10 +78,11 @@ def test_one_remedy_is_shown_with_what_changes_in_the_graph(capsys):
     verdict = longpole.read_trace(path).without_profiler().verdict()
     [row] = [row for row in verdict.remedies if row.remedy == "pinned_copies"]
     assert f"1. pinned_copies: {row.told[2]}" in out
-    assert "Computed from these changes of the dependency graph: copies at the bandwidth" in out
+    assert "Computed as: copies at the bandwidth" in out
+    assert "Computed from these changes of the dependency graph: bound change" in out
     assert "of the critical path of step 5, in " in out
     assert "Memcpy DtoH (Device -> Pageable)" in out
-    assert "Measured example pinned_download: " in out
+    assert "Measured: pinned_download: " in out
     assert run(["whatif", path]) == 0
     assert f"1. pinned_copies: {row.told[2]}" in " ".join(capsys.readouterr().out.split())
 

@@ -67,7 +67,6 @@ class Program(Commands):
         },
         "Learn and automate": {
             "demo": "Write example traces, explain one, and show what to ask next.",
-            "explain": "Explain how a remedy is recognised, what it changes, how well it predicts.",
             "guide": "Print one page that explains longpole to an agent.",
             "mcp": "Answer agents' questions about the traces in some folders (MCP).",
             "schema": "Print the JSON Schema of the answer of a command.",

@@ -22,7 +22,7 @@ _TRACES_OF: Final = {"diff": "NEW --diff BASE", "ranks": "FOLDER"}
 """What `report` is given for a page of the same answer, by command; else one trace."""
 
 _REMEDIES: Final = "`longpole whatif TRACE` lists the remedies with their gains"
-_EXPLAIN: Final = "`longpole explain REMEDY` explains a remedy of `longpole whatif TRACE`"
+_EXPLAIN: Final = "`longpole whatif --remedy ID` explains a remedy"
 _WHERE: Final = 'choose with `--where "{0} = ..."` of `longpole table TRACE NAME`'
 _TO_A_FILE: Final = f"redirect the answer with `> FILE`; {_PAGE} writes a page"
 

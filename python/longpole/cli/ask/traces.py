@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
 
 __all__ = [
+    "FILE",
     "answer_each",
     "capture_option",
     "given_memory_file",
@@ -39,12 +40,12 @@ __all__ = [
 ]
 
 _NOT_TRACES: Final = ("no_trace_events", "other_kind_of_file")
-_FILE = click.Path(allow_dash=True, readable=False)  # only for the shell completion of file names
+FILE = click.Path(allow_dash=True, readable=False)  # only for the shell completion of file names
 
-trace_argument = click.argument("trace", type=_FILE, metavar="TRACE")
+trace_argument = click.argument("trace", type=FILE, metavar="TRACE")
 """One trace; `-` is stdin."""
 
-traces_argument = click.argument("traces", type=_FILE, nargs=-1, required=True, metavar="TRACE...")
+traces_argument = click.argument("traces", type=FILE, nargs=-1, required=True, metavar="TRACE...")
 """One trace or more; `-` is stdin."""
 
 capture_option: Final = click.option(

@@ -63,7 +63,7 @@ TOOLS: Final[Mapping[str, Tool]] = {
     "traces": Tool({}),
     "summary": Tool(_TRACE, (*_WINDOW, "top")),
     "path": Tool(_TRACE, (*_WINDOW, "in_order", "top")),
-    "whatif": Tool(_TRACE, (*_WINDOW, "scale", "drop", "remove_wait")),
+    "whatif": Tool(_TRACE, (*_WINDOW, "scale", "drop", "remove_wait", "remedy")),
     "table": Tool(_TRACE, (*_WINDOW, "where", "sort", "top")),
     "check": Tool(_TRACE, has_events=False),
     "diff": Tool(

@@ -15,15 +15,15 @@ from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.answer.windows import exit_code_of, known_of
 from longpole.cli.ask.options import Options, answers, shared_options
-from longpole.cli.ask.traces import answer_each, traces_argument
+from longpole.cli.ask.traces import FILE, answer_each
 from longpole.cli.ask.windows import (
     Asked,
     Recording,
     profiler_options,
     window_options,
 )
+from longpole.cli.whatif.explained import SCHEMA, Explained, RemedyType, explained
 from longpole.cli.whatif.remedy import (
-    SCHEMA,
     SomeRemedies,
     remedies_in,
     remedy_answer,
@@ -73,7 +73,7 @@ _WORK: Final = frozenset(
 
 @click.command()
 @answers("longpole.cli.whatif:WhatIfData")
-@traces_argument
+@click.argument("traces", type=FILE, nargs=-1, metavar="[TRACE...]")
 @window_options()
 @profiler_options
 @click.option(
@@ -92,9 +92,10 @@ _WORK: Final = frozenset(
 @click.option(
     "--remedy",
     "ids",
+    type=RemedyType(),
     multiple=True,
     metavar="ID",
-    help="Compute what a remedy saves, such as tensor_cores, or several together.",
+    help="Explain a remedy, such as tensor_cores, and compute what it saves, or several together.",
 )
 @click.option(
     "--measure",
@@ -116,7 +117,11 @@ def whatif(
 ) -> int:
     """Compute how long a step would take after a change.
 
-    Without a change, show what each remedy saves. WHAT is a kind of time, such as kernel,
+    Without a change, show what each remedy saves. With --remedy, the answer begins with how the
+    remedy is recognised, how its gain is computed, and what it was measured to save; this needs
+    no TRACE. Without TRACE and --remedy, all remedies are listed.
+
+    WHAT is a kind of time, such as kernel,
     operator, launch or communication; a kind and a pattern of names (`kernel:flash`); or a
     pattern of names of any kind (`:flash`). The name of a family of kernels, such as gemm or
     attention, selects all kernels of the family (`kernel:gemm`). FACTOR is a number, a percentage
@@ -129,6 +134,7 @@ def whatif(
       longpole whatif trace.json.gz --remedy cuda_graph --remedy optimizer_loop
       longpole whatif trace.json.gz --remedy cuda_graph --drop kernel:gemm
       longpole whatif trace.json.gz --remedy tensor_cores --measure forms.py
+      longpole whatif --remedy cuda_graph
     """
     from longpole.remedies.facts import ARGUMENTS
 
@@ -137,9 +143,13 @@ def whatif(
         f"--measure times what a remedy changes; leave out {_OPTIONS}",
     )
     require(measure is None or len(set(ids)) == 1, "--measure needs --remedy, once")
-    require(not ids or len(traces) == 1, "--remedy needs one trace")
+    require(not ids or len(traces) < 2, "--remedy is about one trace")  # noqa: PLR2004
     changes = _changes_of(asked)
     ids = list(dict.fromkeys(ids))
+    if not traces:
+        is_asked = window.is_any or recording != Recording() or changes or measure
+        require(not is_asked, "give TRACE; without one, only remedies are explained")
+        return options.emit(explained(ids))
     answer = partial(_changed_answer, changes=changes, ids=ids) if changes else _ranking
     if ids and not changes:
         answer = partial(remedy_answer, ids=ids, script=measure)
@@ -184,7 +194,7 @@ class Ideal(Row):
     verdict: Verdict
 
 
-WhatIfData = Changed | Ideal | SomeRemedies
+WhatIfData = Changed | Ideal | SomeRemedies | Explained
 
 
 def _changed_answer(

@@ -7,8 +7,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.critical_path.changes import Drop, Insert, RemoveWait, Replace, Scale
-from longpole.remedies.catalogue import remedies
-from longpole.remedies.evidence import in_words, measured
 from longpole.report.blocks import Column, Notes, Sentence, Table
 from longpole.wording import count, duration, duration_range, share, short_name
 
@@ -28,16 +26,14 @@ _WIDEST: Final = 40
 
 
 def remedy_blocks(trace: Trace, found: Found, remedy: Remedy, n_steps: int) -> list[Block]:
-    """Show how the gain of a remedy is computed, and what measured programs gained."""
-    model = next(one.change for one in remedies() if one.id == remedy.remedy)
-    evidence = [f"Measured example {in_words(row)}." for row in measured(remedy.remedy)]
+    """Show the changes from which the gain of a remedy is computed, and what they apply to."""
     if not remedy.changes and not remedy.hopeful_changes:
-        return [Notes(evidence)] if evidence else []
+        return []
     return [
-        Sentence(f"Computed from these changes of the dependency graph: {model}."),
+        Sentence("Computed from these changes of the dependency graph:"),
         _changes(trace, remedy, n_steps),
         *_segments(trace, found, remedy),
-        Notes([_in_python(found, remedy), *evidence]),
+        Notes([_in_python(found, remedy)]),
     ]
 
 

@@ -9,13 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import click
-
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.problems import usage_errors
 from longpole.cli.answer.windows import exit_code_of, known_of
-from longpole.cli.ask.suggestions import closest
 from longpole.cli.whatif.computed import remedy_blocks
+from longpole.cli.whatif.explained import (
+    SCHEMA,
+    ExplainedRemedy,
+    chosen_remedies,
+    explanation,
+    explanations,
+)
 from longpole.convert.remedy_script import remedy_script
 from longpole.critical_path.changes import Change, Scale
 from longpole.data import Row
@@ -38,9 +42,8 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.trace import Trace
 
-__all__ = ["SCHEMA", "SomeRemedies", "remedies_in", "remedy_answer", "share_of_steps"]
+__all__ = ["SomeRemedies", "remedies_in", "remedy_answer", "share_of_steps"]
 
-SCHEMA: Final = "longpole.whatif/1"
 _LAST_LINES: Final = 3
 
 # If a side saves less than this, remedies of that side are not looked for or hardly save anything.
@@ -61,6 +64,7 @@ class TimedForm(Row):
 class SomeRemedies(Row):
     """What remedies save, in the places that they fit."""
 
+    explained: list[ExplainedRemedy]
     length_ns: int
     remedies: list[Remedy]
     script: str | None
@@ -79,6 +83,7 @@ def remedy_answer(
     name: str, trace: Trace, found: Found, *, ids: Sequence[str], script: Path | None
 ) -> Answer:
     """Return what remedies save; of a single one, with a script, by what it measures."""
+    asked = chosen_remedies(ids)
     verdict = found.verdict()
     rows = remedies_in(verdict, ids)
     forms = [] if script is None else _timed(name, trace, ids[0], rows, script)
@@ -90,6 +95,7 @@ def remedy_answer(
         schema=SCHEMA,
         **known_of(name, trace, found, verdict),
         data=SomeRemedies(
+            explained=explanations(asked),
             length_ns=found.path.length_ns,
             remedies=rows,
             script=None if script is None else str(script),
@@ -99,6 +105,7 @@ def remedy_answer(
             after=after,
         ),
         blocks=lambda: [
+            *(block for one in asked for block in explanation(one)),
             Headline(f"{name_of(name)}: {found.title}, with {listing(ids)}"),
             Sentence(verdict.sentence),
             *_places(verdict, rows, ids),
@@ -130,12 +137,7 @@ def remedies_in(verdict: Verdict, ids: Sequence[str]) -> list[Remedy]:
     click.UsageError
         A remedy does not exist.
     """
-    known = [one.id for one in remedies()]
-    for remedy in ids:
-        if remedy not in known:
-            advice = closest(remedy, known, "`longpole explain` lists the remedies")
-            message = f"no remedy {remedy!r}; {advice}"
-            raise click.UsageError(message)
+    chosen_remedies(ids)
     return [row for row in verdict.remedies if row.remedy in ids]
 
 

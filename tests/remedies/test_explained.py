@@ -1,4 +1,4 @@
-"""`longpole explain`: what is known of a remedy, and what was measured."""
+"""`longpole whatif --remedy ID`: what is known of a remedy, and what was measured."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from longpole.cli.program import longpole, run
 from longpole.cli.schema import schema_for
 from longpole.remedies.catalogue import CATALOGUE, remedies
 from longpole.remedies.evidence import measured
+from longpole.testing import TraceBuilder
 
 
 def test_a_remedy_is_explained_with_what_was_measured(capsys: pytest.CaptureFixture[str]):
-    assert run(["explain", "cuda_graph"]) == 0
+    assert run(["whatif", "--remedy", "cuda_graph"]) == 0
     sentence = " ".join(capsys.readouterr().out.split())
     [remedy] = [one for one in remedies() if one.id == "cuda_graph"]
     for text in (remedy.seen_by, remedy.change, remedy.not_when, remedy.needs):
@@ -33,32 +34,51 @@ def test_a_remedy_is_explained_with_what_was_measured(capsys: pytest.CaptureFixt
     ],
 )
 def test_predictions_are_shown_if_the_verdict_named_the_remedy(remedy, ending, capsys):
-    run(["explain", remedy])
+    run(["whatif", "--remedy", remedy])
     assert ending in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_remedy_that_was_not_measured_says_so(capsys: pytest.CaptureFixture[str]):
-    run(["explain", "late_rank"])
+    run(["whatif", "--remedy", "late_rank"])
     assert "What it saves was not measured." in capsys.readouterr().out
 
 
+def test_with_a_trace_the_explanation_comes_first(tmp_path, capsys: pytest.CaptureFixture[str]):
+    assert run(["whatif", "--remedy", "cuda_graph"]) == 0
+    explanation = capsys.readouterr().out
+    builder = TraceBuilder().step(1, (0, 100)).launch("gemm", call=(0, 5), work=(6, 90))
+    path = str(builder.write(tmp_path / "trace.json"))
+    assert run(["whatif", path, "--remedy", "cuda_graph"]) == 0
+    assert capsys.readouterr().out.startswith(explanation)
+    assert run(["whatif", "--remedy", "cuda_graph", "--json"]) == 0
+    [alone] = json.loads(capsys.readouterr().out)["data"]["explained"]
+    assert run(["whatif", path, "--remedy", "cuda_graph", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["data"]["explained"] == [alone]
+
+
+@pytest.mark.parametrize("option", [["--step", "3"], ["--drop", "launch"], ["--as-recorded"]])
+def test_a_computation_needs_a_trace(option, capsys: pytest.CaptureFixture[str]):
+    assert run(["whatif", "--remedy", "cuda_graph", *option]) == 2
+    assert "give TRACE; without one, only remedies are explained" in capsys.readouterr().err
+
+
 def test_without_an_argument_all_are_listed(capsys: pytest.CaptureFixture[str]):
-    run(["explain", "--json"])
-    rows = json.loads(capsys.readouterr().out)["data"]["remedies"]
+    run(["whatif", "--json"])
+    rows = json.loads(capsys.readouterr().out)["data"]["explained"]
     assert [row["remedy"] for row in rows] == list(CATALOGUE)
 
 
 def test_another_word_is_refused_with_what_there_is(capsys: pytest.CaptureFixture[str]):
-    assert run(["explain", "graph"]) == 2
+    assert run(["whatif", "--remedy", "graph"]) == 2
     assert "no remedy 'graph'; did you mean `cuda_graph`?" in capsys.readouterr().err
-    assert run(["explain", "xyz"]) == 2
-    assert "no remedy 'xyz'; `longpole explain` lists the remedies" in capsys.readouterr().err
+    assert run(["whatif", "--remedy", "xyz"]) == 2
+    assert "no remedy 'xyz'; `longpole whatif` lists the remedies" in capsys.readouterr().err
 
 
 def test_a_note_of_check_is_no_remedy_and_is_explained_all_the_same(
     capsys: pytest.CaptureFixture[str],
 ):
-    assert run(["explain", "launch_blocking"]) == 2
+    assert run(["whatif", "--remedy", "launch_blocking"]) == 2
     told = " ".join(capsys.readouterr().err.split())
     assert "launch_blocking is a note of `longpole check`: every launch of a long kernel" in told
     assert "unset `CUDA_LAUNCH_BLOCKING`" in told

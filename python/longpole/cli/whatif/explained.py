@@ -1,4 +1,4 @@
-"""`longpole explain`: say how a remedy is recognised, what it changes, and how well it predicts."""
+"""`longpole whatif --remedy ID`: how a remedy is recognised and computed, and what was measured."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.suggestions import closest
 from longpole.data import Row, plain
 from longpole.remedies.catalogue import RemedyId, remedies
@@ -18,25 +17,27 @@ from longpole.report.blocks import Column, Headline, Notes, Sentence, Value, tab
 from longpole.report.document import Document
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from click.shell_completion import CompletionItem
 
     from longpole.cli.answer.emit import Answer
     from longpole.remedies.model import Remedy
     from longpole.report.blocks import Block
 
-__all__ = ["explain"]
+__all__ = ["SCHEMA", "Explained", "RemedyType", "chosen_remedies", "explained", "explanation"]
 
-_SCHEMA: Final = "longpole.explain/1"
+SCHEMA: Final = "longpole.whatif/1"
 _COLUMNS: Final[dict[Column, Value]] = {
     Column("remedy"): "remedy",
     Column("side"): "side",
     Column("effort"): lambda row: row["effort"].replace("_", " "),
-    Column("seen by", "name"): "seen_by",
+    Column("recognised by", "name"): "seen_by",
 }
 _IN_CSV: Final = ("remedy", "side", "effort", "seen_by")
 
 
-class _Remedy(click.ParamType[str]):
+class RemedyType(click.ParamType[str]):
     """The id of a remedy, completed by the shell."""
 
     name = "remedy"
@@ -47,29 +48,12 @@ class _Remedy(click.ParamType[str]):
         param: click.Parameter,  # noqa: ARG002
         incomplete: str,
     ) -> list[CompletionItem]:
+        """Complete the ids of the catalogue."""
         from click.shell_completion import CompletionItem
 
         from longpole.remedies.catalogue import CATALOGUE
 
         return [CompletionItem(name) for name in CATALOGUE if name.startswith(incomplete)]
-
-
-@click.command()
-@answers("longpole.cli.explain:Explained")
-@click.argument("remedy", required=False, type=_Remedy(), metavar="[REMEDY]")
-@answer_options
-def explain(*, remedy: str | None, options: Options) -> int:
-    """Explain a remedy: how it is recognised, what it changes, how well it predicts.
-
-    REMEDY is an id of `longpole whatif TRACE`, such as cuda_graph. Without it, all
-    remedies are listed.
-
-    \b
-    Examples:
-      longpole explain
-      longpole explain cuda_graph
-    """
-    return options.emit(_answer(remedy))
 
 
 class ExplainedRemedy(Row):
@@ -94,37 +78,24 @@ class ExplainedRemedy(Row):
 
 
 class Explained(Row):
-    """The requested remedy, or all."""
+    """The requested remedies, or all."""
 
-    remedies: list[ExplainedRemedy]
+    explained: list[ExplainedRemedy]
 
 
-def _answer(name: str | None) -> Answer:
-    """Explain one remedy, or list all.
-
-    Raises
-    ------
-    click.UsageError
-        The remedy does not exist.
-    """
-    known = {one.id: one for one in remedies()}
-    if name is not None and name not in known:
-        from longpole.analyses.program_notes import RULES
-
-        for rule in RULES:
-            if rule.code == name:
-                message = f"{name} is a note of `longpole check`: {rule.seen_by}; {rule.advice}"
-                raise click.UsageError(message)
-        advice = closest(name, known, "`longpole explain` lists the remedies")
-        message = f"no remedy {name!r}; {advice}"
-        raise click.UsageError(message)
-    chosen = [*known.values()] if name is None else [known[name]]
-    rows = [_row(one) for one in chosen]
+def explained(ids: Sequence[str]) -> Answer:
+    """Explain some remedies without a trace, or list all."""
+    chosen = chosen_remedies(ids) if ids else list(remedies())
+    rows = explanations(chosen)
     document = Document(
-        schema=_SCHEMA,
+        schema=SCHEMA,
         input={},
-        data=Explained(remedies=rows),
-        blocks=lambda: [tabulated(rows, _COLUMNS)] if name is None else _blocks(chosen[0]),
+        data=Explained(explained=rows),
+        blocks=lambda: (
+            [block for one in chosen for block in explanation(one)]
+            if ids
+            else [tabulated(rows, _COLUMNS)]
+        ),
         records=lambda: [
             {key: value for key, value in plain(row).items() if key in _IN_CSV} for row in rows
         ],
@@ -132,25 +103,54 @@ def _answer(name: str | None) -> Answer:
     return document, exit_codes.OK
 
 
-def _row(one: Remedy) -> ExplainedRemedy:
-    return ExplainedRemedy(
-        remedy=RemedyId(one.id),
-        side=one.side,
-        effort=one.effort,
-        needs=one.needs,
-        seen_by=one.seen_by,
-        change=one.change,
-        not_when=one.not_when,
-        is_upper_bound=one.is_upper_bound,
-        is_computed=one.is_computed,
-        measured=measured(one.id),
-    )
+def chosen_remedies(ids: Sequence[str]) -> list[Remedy]:
+    """Return remedies by their ids.
+
+    Raises
+    ------
+    click.UsageError
+        A remedy does not exist.
+    """
+    from longpole.analyses.program_notes import RULES
+
+    known = {one.id: one for one in remedies()}
+    for name in ids:
+        if name in known:
+            continue
+        for rule in RULES:
+            if rule.code == name:
+                message = f"{name} is a note of `longpole check`: {rule.seen_by}; {rule.advice}"
+                raise click.UsageError(message)
+        advice = closest(name, known, "`longpole whatif` lists the remedies")
+        message = f"no remedy {name!r}; {advice}"
+        raise click.UsageError(message)
+    return [known[name] for name in ids]
 
 
-def _blocks(one: Remedy) -> list[Block]:
+def explanations(chosen: Sequence[Remedy]) -> list[ExplainedRemedy]:
+    """Return the explanations of some remedies as data."""
+    return [
+        ExplainedRemedy(
+            remedy=RemedyId(one.id),
+            side=one.side,
+            effort=one.effort,
+            needs=one.needs,
+            seen_by=one.seen_by,
+            change=one.change,
+            not_when=one.not_when,
+            is_upper_bound=one.is_upper_bound,
+            is_computed=one.is_computed,
+            measured=measured(one.id),
+        )
+        for one in chosen
+    ]
+
+
+def explanation(one: Remedy) -> list[Block]:
+    """Explain a remedy: how it is recognised and computed, and what it was measured to save."""
     told = [
-        f"Seen by: {one.seen_by}.",
-        f"What is changed: {one.change}.",
+        f"Recognised by: {one.seen_by}.",
+        f"Computed as: {one.change}.",
         f"Not when: {one.not_when}.",
         f"Must be recorded: {one.needs}.",
     ]
