@@ -439,7 +439,7 @@ def test_a_bar_moves_only_where_somebody_watches(trace, monkeypatch, is_terminal
     monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
     monkeypatch.setattr("longpole.cli.answer.live._PATIENCE_SECONDS", 0)
     monkeypatch.setenv("CI", "1" if is_ci else "")
-    with live.reading(trace, enabled=True) as show:
+    with live.reading(trace) as show:
         if show:
             show(1_000_000)
     assert (show is not None) == (is_terminal and not is_ci)

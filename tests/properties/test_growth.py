@@ -103,7 +103,7 @@ def seconds(path, command):
     def once():
         start_s = process_time()
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            program.run([command, str(path), "--no-progress"])
+            program.run([command, str(path)])
         return process_time() - start_s
 
     return min(once(), once())

@@ -113,7 +113,7 @@ def holds(path, command, schema):
     """Ask in two formats; the answer is never an error of ours."""
     word, *rest = command
     for form in ("json", "text"):
-        code, out, err = asked([word, str(path), *rest, "--format", form, "--no-progress"])
+        code, out, err = asked([word, str(path), *rest, "--format", form])
         assert code not in {exit_codes.INTERNAL, exit_codes.USAGE}, (command, err)
         out.encode()
         if form == "json":

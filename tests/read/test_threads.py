@@ -7,6 +7,7 @@ import gzip
 import io
 import itertools
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -96,10 +97,10 @@ def test_what_progress_raises_ends_all_threads(large_trace):
 def test_ctrl_c_ends_a_program_whose_threads_read(large_trace, threads):
     head, rest = large_trace.split(b"[", 1)
     events = rest[: rest.rindex(b"]")] + b","
-    command = [sys.executable, "-m", "longpole", "summary", "-", "--threads", str(threads)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+    command = [sys.executable, "-m", "longpole", "summary", "-"]
+    environment = {**os.environ, "LONGPOLE_THREADS": str(threads)}
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, env=environment, **pipes) as process:
         is_read = threading.Event()
 
         def feed() -> None:
@@ -127,12 +128,22 @@ def test_a_number_of_threads_is_at_least_one():
         longpole.read_trace(b"[]", threads=0)
 
 
-def test_the_command_takes_a_number_of_threads(tmp_path: Path, large_trace, capsys):
+def test_the_environment_sets_the_number_of_threads(
+    tmp_path: Path, large_trace, capsys, monkeypatch
+):
     path = tmp_path / "trace.json"
     path.write_bytes(large_trace)
     answers = []
     for threads in ("1", "3"):
-        run(["summary", str(path), "--json", "--threads", threads])
+        monkeypatch.setenv("LONGPOLE_THREADS", threads)
+        run(["summary", str(path), "--json"])
         answers.append(capsys.readouterr().out)
     assert answers[0] == answers[1]
     assert '"schema"' in answers[0]
+    for wrong in ("0", "1025", "many", "9" * 30):
+        monkeypatch.setenv("LONGPOLE_THREADS", wrong)
+        assert run(["summary", str(path)]) == exit_codes.USAGE
+        said = capsys.readouterr().err
+        assert (
+            said == f"error: LONGPOLE_THREADS is a number from 1 to 1024, not {wrong!r} [usage]\n"
+        )

@@ -22,7 +22,7 @@ from longpole.testing import TraceBuilder
 def server(tmp_path):
     trace = TraceBuilder().step(1, (0, 100)).launch("gemm", call=(0, 5), work=(6, 90))
     path = trace.write(tmp_path / "trace.json")
-    options = Options("text", "never", progress=False, debug=False)
+    options = Options("text", "never", debug=False)
     with Server() as found:
         _fill(found, str(path), options, Asked())
         thread = threading.Thread(target=found.serve_forever, daemon=True)

@@ -63,7 +63,7 @@ def merge(
     """
     is_known = output.suffix in {".pftrace", ".zip"}
     require(is_known, "the name of the output must end in .pftrace or .zip")
-    progress = rank_progress(options, "writing")
+    progress = rank_progress("writing")
     answer = partial(_answer, sources, output=output, force=force, progress=progress)
     return answer_ranks(sources, options, _SCHEMA, answer, reading)
 

@@ -228,7 +228,7 @@ def _searched(
         usage_errors(TaskError),
         stopped_by_signals(),
         continued_by(f"tune {asked.path} --resume"),
-        _progress(options) as on_record,
+        _progress() as on_record,
     ):
         found = tune(
             asked.task,
@@ -295,11 +295,11 @@ def _from_trace(trace: str, options: Options) -> int:
 
 
 @contextmanager
-def _progress(options: Options) -> Iterator[Callable[[Record], object]]:
+def _progress() -> Iterator[Callable[[Record], object]]:
     """Show the number of runs on a terminal."""
     from longpole.cli.answer.live import Live, is_watched
 
-    if not (options.progress and is_watched()):
+    if not is_watched():
         yield lambda _record: None
         return
     live, n_runs = Live(), 0

@@ -78,9 +78,9 @@ class Live:
 
 
 @contextmanager
-def reading(path: str, *, enabled: bool) -> Iterator[Callable[[int], None] | None]:
+def reading(path: str) -> Iterator[Callable[[int], None] | None]:
     """Yield a callback for `read_trace`, or None without a terminal."""
-    if not (enabled and is_watched()):
+    if not is_watched():
         yield None
         return
     begun = time.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -45,7 +46,6 @@ class Options:
 
     form: str
     color: str
-    progress: bool
     debug: bool
     vocabulary: str | None = None
     threads: int | None = None
@@ -106,7 +106,6 @@ def gather(
 
 
 _TERMINAL: Final = {
-    "no_progress": click.option("--no-progress", is_flag=True, help="Do not show a progress bar."),
     "debug": click.option("--debug", is_flag=True, help="Show tracebacks."),
 }
 _ANSWER: Final = {
@@ -136,20 +135,11 @@ vocabulary_option: Final = click.option(
     metavar="FILE",
     help="TOML file with custom name patterns for kernels, API calls and data loading.",
 )
-_READING: Final = {
-    "vocabulary": vocabulary_option,
-    "threads": click.option(
-        "--threads",
-        type=click.IntRange(1, MOST_THREADS),
-        metavar="N",
-        help="Number of threads that read a large trace.  [default: all cores]",
-    ),
-}
+_READING: Final = {"vocabulary": vocabulary_option}
 
 
 def _options(
     *,
-    no_progress: bool,
     debug: bool,
     form: str = "text",
     as_json: bool = False,
@@ -158,7 +148,19 @@ def _options(
 ) -> Options:
     debug = debug or bool(click.get_current_context().find_root().params.get("debug"))
     form = "json" if as_json else form
-    return Options(form=form, color=color, progress=not no_progress, debug=debug, **reading)
+    threads = _threads() if reading else None
+    return Options(form=form, color=color, debug=debug, threads=threads, **reading)
+
+
+def _threads() -> int | None:
+    """Return the number of threads that LONGPOLE_THREADS sets, or None for all cores."""
+    text = os.environ.get("LONGPOLE_THREADS")
+    if not text:
+        return None
+    if text.isdecimal() and len(text) <= len(str(MOST_THREADS)) and 1 <= int(text) <= MOST_THREADS:
+        return int(text)
+    message = f"LONGPOLE_THREADS is a number from 1 to {MOST_THREADS}, not {text!r}"
+    raise click.UsageError(message)
 
 
 answer_options: Final = gather("options", _ANSWER, _options)

@@ -75,16 +75,16 @@ def answer_ranks(
 
     @usage_errors()
     def ask() -> Answer:
-        progress = rank_progress(options, "reading")
+        progress = rank_progress("reading")
         traces = read_traces(list(sources), progress=progress, **reading)
         return answer(traces)
 
     return options.emit(options.attempt(schema, ", ".join(sources), ask))
 
 
-def rank_progress(options: Options, doing: str) -> Callable[[int, int], object] | None:
+def rank_progress(doing: str) -> Callable[[int, int], object] | None:
     """Show the number of finished ranks on a terminal."""
-    if not (options.progress and is_watched()):
+    if not is_watched():
         return None
     live = Live()
 

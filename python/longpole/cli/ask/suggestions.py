@@ -24,6 +24,8 @@ _TRACES_OF: Final = {"diff": "NEW --diff BASE", "ranks": "FOLDER"}
 _REMEDIES: Final = "`longpole whatif TRACE` lists the remedies with their gains"
 _EXPLAIN: Final = "`longpole whatif --remedy ID` explains a remedy"
 _WHERE: Final = 'choose with `--where "{0} = ..."` of `longpole table TRACE NAME`'
+_THREADS: Final = "the environment variable LONGPOLE_THREADS sets the number of threads"
+_PROGRESS: Final = "progress is only shown on a terminal, and not if CI is set"
 _TO_A_FILE: Final = f"redirect the answer with `> FILE`; {_PAGE} writes a page"
 
 _MEANT: Final = {
@@ -51,8 +53,6 @@ _MEANT: Final = {
     "--force": ("overwrite", "yes", "y", "replace"),
     "--color never": ("no-color", "no-colour"),
     "--color": ("colour", "colors"),
-    "--no-progress": ("quiet", "q", "silent", "no-bar"),
-    "--threads": ("jobs", "j", "n-threads", "cores"),
     "--workers": ("jobs", "j", "processes", "parallel"),
     "--devices": ("gpus", "gpu", "device"),
     "--shapes": ("shape", "input-shapes", "group-by-shape", "group-by-input-shape", "sizes"),
@@ -71,6 +71,8 @@ _ELSEWHERE: Final = {
     **dict.fromkeys(("rank", "ranks"), "give the file of one rank, or `longpole ranks FOLDER`"),
     **{word: _WHERE.format(word) for word in ("device", "stream", "kind", "lane")},
     **dict.fromkeys(("gpu", "gpus"), _WHERE.format("device")),
+    **dict.fromkeys(("threads", "n-threads", "cores"), _THREADS),
+    **dict.fromkeys(("no-progress", "quiet", "q", "silent", "no-bar"), _PROGRESS),
     "tables": "`longpole table TRACE` lists the tables",
     "list": "`longpole table TRACE` lists the tables",
     "version": "`longpole --version`",

@@ -169,7 +169,7 @@ def _read(
         message = "stdin is a terminal; give a file, or `zcat trace.json.gz | longpole -`"
         raise click.UsageError(message)
     try:
-        with usage_errors(), reading(path, enabled=options.progress) as progress:
+        with usage_errors(), reading(path) as progress:
             trace = read_trace(
                 sys.stdin.buffer if path == "-" else path,
                 args=arguments,

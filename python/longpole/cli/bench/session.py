@@ -140,7 +140,7 @@ def run_session(
         stopped_by_signals(),
         continued_by(f"bench resume {session.results}", str(session.results)),
         session.open_runner(resume=resume, force=force) as runner,
-        _show_progress(runner, enabled=options.progress) as console,
+        _show_progress(runner) as console,
     ):
         if not resume:
             session.save(force=force)
@@ -258,9 +258,9 @@ class Writable(Protocol):
 
 
 @contextmanager
-def _show_progress(runner: Runner, *, enabled: bool) -> Iterator[Writable]:
+def _show_progress(runner: Runner) -> Iterator[Writable]:
     """Show a bar and the state of each device; yield a stream for permanent lines."""
-    if not (enabled and is_watched()):
+    if not is_watched():
         yield sys.stderr
         return
     live, started = Live(), time.monotonic()

@@ -106,7 +106,7 @@ def tune(
             known=known,
             resume=resume,
             force=force,
-            on_record=_tell if options.progress else None,
+            on_record=_tell,
         )
     return options.emit(_tuning_answer(found))
 
