@@ -35,7 +35,6 @@ COMMANDS: Final = {
     "ranks": ["ranks"],
     "report": ["report", "-f", "-o", "OUTPUT.html"],
     "convert": ["convert", "TRACE", "-f", "-o", "OUTPUT.json"],
-    "normalise": ["convert", "TRACE", "-f", "-o", "OUTPUT.json", "--normalise"],
     "flame": ["convert", "TRACE", "-f", "-o", "OUTPUT.folded"],
     "save": ["convert", "TRACE", "-f", "-o", "OUTPUT.longpole"],
 }

@@ -99,14 +99,6 @@ def _timeline(folder: Path) -> None:
     timeline_events(folder)
 
 
-def _compatible(folder: Path) -> None:
-    from longpole.mindspore.layouts import find_ranks
-    from longpole.mindspore.timeline import compatible_timeline
-
-    for _ in compatible_timeline(find_ranks(folder)[0]).display:
-        pass
-
-
 def _offline(folder: Path) -> None:
     from longpole.mindspore.offline import offline_analyse
 
@@ -118,7 +110,6 @@ _ANSWERS = {
     "op_analyse": _op_analyse,
     "step_trace": _step_trace,
     "timeline": _timeline,
-    "compat_timeline": _compatible,
     "offline": _offline,
 }
 

@@ -13,7 +13,6 @@ import pytest
 import longpole
 from longpole.cli import program
 from longpole.convert.cut import cut
-from longpole.convert.normalised import normalise
 from longpole.convert.perfetto import write_perfetto
 from longpole.convert.repaired import repair
 from longpole.testing import TraceBuilder
@@ -25,7 +24,6 @@ from oracles.simulator.xprof import trace_viewer, xplane
 
 WAYS = {
     "json": lambda source, _, target: repair(source, target, force=True),
-    "normalised": lambda source, _, target: normalise(source, target, force=True),
     "perfetto": lambda _, trace, target: write_perfetto(trace, target, force=True),
 }
 
@@ -107,7 +105,7 @@ def test_losses_stay_the_same_however_often_a_file_is_converted(tmp_path):
     first = longpole.read_trace(source)
     found = losses(first)
     assert [row[0] for row in found] == ["truncated"]
-    for number, way in enumerate(["perfetto", "json", "normalised", "perfetto"], start=1):
+    for number, way in enumerate(["perfetto", "json", "json", "perfetto"], start=1):
         target = tmp_path / str(number)
         WAYS[way](source, longpole.read_trace(source), target)
         source = target

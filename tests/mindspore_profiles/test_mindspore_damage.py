@@ -146,20 +146,3 @@ def test_odd_fields_are_no_crash(name, odd, tmp_path):
         if path.suffix == ".csv":
             assert "byte_order_mark" in problems
         path.write_bytes(whole)
-
-
-@pytest.mark.parametrize("name", FOLDERS, ids=str)
-def test_what_ends_mindspore_is_one_error_of_ours(name, tmp_path):
-    folder = copied(given(*name), tmp_path / "p")
-    codes = set()
-    for number, path in enumerate(files_of(folder)):
-        whole = path.read_bytes()
-        for percent in (0, 37, 83):
-            path.write_bytes(whole[: len(whole) * percent // 100])
-            output = tmp_path / f"out{number}_{percent}"
-            try:
-                offline_analyse(folder, output=output, compat="mindspore")
-            except TraceError as error:
-                codes.add(error.code)
-        path.write_bytes(whole)
-    assert codes <= CODES

@@ -1,4 +1,4 @@
-"""What operators cost by shape, and MindSpore's own answer to it."""
+"""What operators cost by shape, compared with MindSpore's own answer to it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,16 @@ def rows(path, *names, **options):
     return [(row.op_type, row.input_shapes, row.n_runs, row.total_ns) for row in found]
 
 
-def test_mindspores_answer_is_given_on_request():
+def test_runs_and_times_are_those_that_mindspore_answers():
     folder = given("ms200_cpu_graph")
     expected = json.loads((folder / "op_analyse_expected.json").read_text())
     kinds = [name for name in expected if not name.startswith("__")]
     assert len(kinds) == 13
     for kind in kinds:
-        assert json.loads(op_analyse(folder, kind, compat="mindspore")) == expected[kind]
-    listed = json.loads(op_analyse(folder, [*expected["__list__"]][:-1], compat="mindspore"))
-    assert listed == expected["__list__"]
-    for name, device, key in (("Nope", 0, "__missing__"), ("Mul", 1, "__wrong_device__")):
-        with pytest.raises(RuntimeError) as caught:
-            op_analyse(folder, name, device, compat="mindspore")
-        assert repr(caught.value) == expected[key]
+        theirs = [(row["op_occurrences"], row["op_total_time(us)"]) for row in expected[kind][kind]]
+        ours = [(row.n_runs, row.total_ns / 1000) for row in op_analyse(folder, kind).rows]
+        assert sum(runs for runs, _ in ours) == sum(runs for runs, _ in theirs)
+        assert sum(us for _, us in ours) == pytest.approx(sum(us for _, us in theirs), rel=1e-3)
 
 
 def test_times_are_by_shape_and_sum_up_to_the_detail_file():
@@ -54,7 +51,6 @@ def test_runs_on_a_gpu_are_those_of_the_operators(launch):
     folder = given("synthetic", launch)
     names = ["Conv2D", "MatMul"]
     expected = (folder / "expected_op_analyse.json").read_text()
-    assert op_analyse(folder, names, compat="mindspore") == expected
     found = {row.op_type: row for row in op_analyse(folder, names).rows}
     # MindSpore says 24: the runs of the type, for each of its kernels.
     assert found["MatMul"].n_runs == 12
@@ -123,8 +119,6 @@ def test_a_file_of_a_pair_that_is_missing_is_an_error(tmp_path):
     (tmp_path / "cpu_framework_0.txt").unlink()
     with pytest.raises(ProfileError, match="no file cpu_framework_0"):
         op_analyse(tmp_path, "Mul")
-    with pytest.raises(RuntimeError, match=r"<cpu_framework_0\.txt> is not found"):
-        op_analyse(tmp_path, "Mul", compat="mindspore")
 
 
 def test_newer_profiles_have_one_short_name_for_two_operators():

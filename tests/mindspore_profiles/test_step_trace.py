@@ -1,8 +1,9 @@
-"""Steps of a GPU in both shapes of the file, and MindSpore's own tables of them."""
+"""Steps of a GPU in both forms of the file, compared with MindSpore's own tables of them."""
 
 from __future__ import annotations
 
 import csv
+import json
 
 import pytest
 
@@ -10,26 +11,42 @@ import longpole
 from longpole.mindspore import ProfileError, read_step_trace, timeline_events
 from longpole.mindspore.findings import Findings
 from longpole.mindspore.layouts import find_ranks
-from longpole.mindspore.step_trace import compatible_step_trace, read_step_detail, read_steps
+from longpole.mindspore.step_trace import read_step_detail, read_steps
 from mindspore_files import given, write
-
-
-def as_mindspore(path):
-    return read_steps(path, Findings(), as_mindspore=True)
-
 
 ASYNC = (
     "Default/A,1000 Default/B,1100 Gradients/C,1500 Default/D,1900 Default/AllReduce-op5,1600,1700"
 )
 
 
-def test_collectives_of_a_sync_file_have_columns_where_mindspore_ends():
+def test_the_collectives_of_a_sync_file_are_of_their_steps():
     path = given("synthetic", "gpu_sync", "step_trace_profiling_0.txt")
-    header, first, *_ = compatible_step_trace(as_mindspore(path), is_training=True).splitlines()
-    row = dict(zip(header.split(","), first.split(","), strict=True))
-    words = path.read_text().splitlines()[3].split()[1].split(",")
-    assert row["stream_ops_0_AllReduce-op5_start_point"] == words[0]
-    assert row["stream_ops_0_AllReduce-op5"] == str(int(words[1]) - int(words[0]))
+    lines = [line.split() for line in path.read_text().splitlines()]
+    for place, step in enumerate(read_step_trace(path).steps, 1):
+        spans = [tuple(10 * int(time) for time in line[place].split(",")) for line in lines[3:]]
+        assert [(reduce.start_ns, reduce.end_ns) for reduce in step.reduces] == spans
+
+
+def test_the_steps_are_those_of_the_table_that_mindspore_makes_of_the_file():
+    folder = given("synthetic", "gpu_async")
+    steps = read_step_trace(folder / "step_trace_profiling_0.txt").steps
+    table = read_step_detail(folder / "expected_step_trace_raw_0_detail_time.csv", Findings()).steps
+    assert len(steps) == len(table) > 0
+    for ours, theirs in zip(steps, table, strict=True):
+        parts = ("start_ns", "fp_ns", "bp_ns", "end_ns")
+        assert [getattr(ours, part) // 10 * 10 for part in parts] == [
+            getattr(theirs, part) for part in parts
+        ]
+        assert [(it.start_ns // 10 * 10, it.end_ns // 10 * 10) for it in ours.reduces] == [
+            (it.start_ns, it.end_ns) for it in theirs.reduces
+        ]
+        assert {ours.fp_operator, ours.bp_operator} == set(points(folder)[ours.number - 1])
+
+
+def points(folder):
+    """Return the first operators of the forward and the last of the backward parts."""
+    rows = json.loads((folder / "expected_step_trace_point_info_0.json").read_text())
+    return [row.values() for row in rows]
 
 
 def test_a_step_has_its_parts_in_nanoseconds(tmp_path):
@@ -60,32 +77,6 @@ def test_an_inference_has_no_backward_part(tmp_path):
     path = write(tmp_path / "step_trace_profiling_0.txt", ASYNC.replace("Gradients", "Default"))
     [step] = read_step_trace(path).steps
     assert (step.bp_ns, step.tail_ns, step.fp_and_bp_ns) == (None, None, 800)
-    text = compatible_step_trace(as_mindspore(path), is_training=False)
-    assert "bp_point" not in text
-
-
-def test_compat_joins_the_times_of_a_collective_of_an_inference_as_mindspore_does(tmp_path):
-    line = ASYNC.replace("Gradients", "Default")
-    path = write(tmp_path / "step_trace_profiling_0.txt", line)
-    header, first, mean = compatible_step_trace(as_mindspore(path), is_training=False).splitlines()
-    name = "stream_ops_0_AllReduce-op5"
-    assert header == (
-        f"step_num,start_point,end_point,total,fp_point,iteration_interval,fp_and_bp,tail,{name},fp"
-    )
-    # MindSpore adds the last two columns, which are texts here: 160 and 170.
-    assert first == "1,100,190,90,110,10,40,40,10,160170"
-    assert mean == "-,100,190,90,110,10,40,40,10,330"
-
-
-def test_compat_leaves_rows_before_the_first_collective_short_as_mindspore_does(tmp_path):
-    plain = " ".join(ASYNC.split()[:4])
-    path = write(tmp_path / "step_trace_profiling_0.txt", plain, ASYNC)
-    _, first, second, mean = compatible_step_trace(
-        as_mindspore(path), is_training=True
-    ).splitlines()
-    assert first == "1,100,190,90,110,150,10,40,40"
-    assert second == "2,100,190,90,110,150,10,40,40,10,160,170"
-    assert mean == "-,100,190,90,110,150,10,40,40"
 
 
 def test_steps_of_a_sync_file_do_not_overlap(tmp_path):
@@ -97,9 +88,6 @@ def test_steps_of_a_sync_file_do_not_overlap(tmp_path):
     )
     trace = read_step_trace(path)
     assert [(step.start_ns, step.end_ns) for step in trace.steps] == [(1000, 1500), (1500, 2500)]
-    # MindSpore lets the second begin where the last operator of the first started.
-    second = compatible_step_trace(as_mindspore(path), is_training=True).splitlines()[2]
-    assert second.startswith("2,140,250,110")
 
 
 def test_steps_that_lack_a_point_are_left_out(tmp_path):

@@ -1,4 +1,4 @@
-"""Ranks read in processes or by Ray: the same answer, and what became of a worker that died."""
+"""Ranks read by Ray: the same answer as with threads, and what became of a worker that died."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from polars.testing import assert_frame_equal
+from ray_stand_ins import PicklingRay, StuckRay
 
 import longpole
 from longpole import Scale, read_traces
@@ -122,29 +122,11 @@ class Piped:
                     time.sleep(0.1)
 
 
-def test_processes_give_the_same_answer_as_threads(folder):
-    assert_same(read_traces(folder), read_traces(folder, engine="processes", workers=2))
-
-
-@needs_proc
-def test_a_rank_whose_process_dies_each_time_is_named_and_the_rest_is_answered(folder):
-    files = sorted(folder.iterdir())
-    piped = Piped(folder)
-    with piped.read(files, engine="processes", workers=2) as reading:
-        piped.kill_reader()
-        piped.kill_reader()
-        ranks = reading.result(WAIT_S)
-    assert ranks.rank_numbers == (0, 1, 2)
-    [finding] = [it for it in ranks.findings if it.kind == "unreadable rank"]
-    assert "rank3.json" in finding.message
-    assert "died" in finding.message
-
-
-def assert_survives_one_kill(folder, engine, workers):
+def assert_survives_one_kill(folder, workers):
     expected = read_traces(folder)
     files = sorted(folder.iterdir())
     piped = Piped(folder)
-    with piped.read(files, engine=engine, workers=workers) as reading:
+    with piped.read(files, engine="ray", workers=workers) as reading:
         piped.kill_reader()
         piped.feed()
         ranks = reading.result(WAIT_S)
@@ -152,14 +134,24 @@ def assert_survives_one_kill(folder, engine, workers):
 
 
 @needs_proc
-def test_a_rank_whose_process_dies_once_is_read_again(folder):
-    assert_survives_one_kill(folder, "processes", workers=2)
+def test_a_rank_whose_worker_dies_each_time_is_named_and_the_rest_is_answered(folder, ray):
+    assert ray
+    files = sorted(folder.iterdir())
+    piped = Piped(folder)
+    with piped.read(files, engine="ray", workers=4) as reading:
+        for _ in range(3):
+            piped.kill_reader()
+        ranks = reading.result(WAIT_S)
+    assert ranks.rank_numbers == (0, 1, 2)
+    [finding] = [it for it in ranks.findings if it.kind == "unreadable rank"]
+    assert "rank3.json" in finding.message
+    assert "its worker died 3 times" in finding.message
 
 
 @needs_proc
 def test_ray_gives_the_same_answer_though_one_of_four_workers_is_killed(folder, ray):
     assert ray
-    assert_survives_one_kill(folder, "ray", workers=4)
+    assert_survives_one_kill(folder, workers=4)
 
 
 @needs_proc
@@ -179,32 +171,9 @@ def test_a_rank_that_ray_does_not_finish_in_time_is_named_and_the_rest_is_answer
     assert_same(read_traces(files[:3]), ranks)
 
 
-class StuckRay:
-    """Stands in for Ray: works at once, but never finishes what is stuck."""
-
-    def __init__(self, *stuck):
-        self.stuck = stuck
-        self.cancelled = []
-        self.exceptions = SimpleNamespace(RayTaskError=ZeroDivisionError, RayError=OSError)
-
-    def is_initialized(self):
-        return True
-
-    def remote(self, **_):
-        return lambda task: SimpleNamespace(remote=lambda work, item: (item, task(work, item)))
-
-    def put(self, it):
-        return it
-
-    def wait(self, references, **_):
-        done = [it for it in references if it[0] not in self.stuck]
-        return done[:1], references
-
-    def get(self, reference, **_):
-        return reference[1]
-
-    def cancel(self, reference, **_):
-        self.cancelled.append(reference[0])
+def test_workers_that_get_copies_give_the_same_answer_as_threads(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", PicklingRay())
+    assert_same(read_traces(folder), read_traces(folder, engine="ray", workers=2))
 
 
 @pytest.mark.parametrize(

@@ -83,12 +83,6 @@ _WRITERS: Final[dict[str, Callable[[pl.DataFrame, Path], None]]] = {
     "  [default: host]",
 )
 @click.option(
-    "--normalise",
-    is_flag=True,
-    help="Write a trace that every viewer shows correctly: exact timestamps from the first "
-    "event on, small ids, nested slices.",
-)
-@click.option(
     "--counters",
     is_flag=True,
     help="Add tracks with queue lengths and copy bandwidths to the critical path.",
@@ -103,7 +97,6 @@ def convert(
     table: str,
     where: str | None,
     time: Time | None,
-    normalise: bool,
     counters: bool,
     window: Asked,
     options: Options,
@@ -129,7 +122,7 @@ def convert(
       longpole convert trace.json.gz --table kernels --step 3 -o kernels.csv
       longpole convert trace.json.gz --step 3 -o step3.json.gz
       longpole convert damaged.json -o whole.json.gz
-      longpole convert rank0_ascend_pt -o rank0.json.gz --normalise
+      longpole convert rank0_ascend_pt -o rank0.perfetto-trace
       longpole convert trace.json.gz -o trace.perfetto-trace
       longpole convert trace.json.gz -o trace.longpole
       longpole convert trace.json.gz --time device -o device.folded
@@ -140,7 +133,6 @@ def convert(
         "--table": table != "events",
         "--where": where,
         "--time": time,
-        "--normalise": normalise,
         "--counters": counters,
     }
     _check(form, [*(name for name, value in given.items() if value)], window)
@@ -148,7 +140,7 @@ def convert(
     needed = "only tables, .perfetto-trace and .pftrace are written from a pipe; give a file"
     require(is_file, needed)
     shown = Shown(table, where, None)
-    task = _task("normalised" if normalise else form, window, shown, time or "host", counters)
+    task = _task(form, window, shown, time or "host", counters)
     return answer_each(
         [trace],
         options,
@@ -175,11 +167,10 @@ def _check(form: str, given: list[str], window: Asked) -> None:
     allowed = {
         "table": ["--table", "--where"],
         "flame": ["--time"],
-        "trace": ["--normalise"],
         "overlay": ["--counters"],
     }.get(form, [])
     wrong = [name for name in given if name not in allowed]
-    if window.is_any and (form == "saved" or "--normalise" in given):
+    if window.is_any and form == "saved":
         wrong.append("a window")
     if wrong:
         what = {
@@ -188,9 +179,7 @@ def _check(form: str, given: list[str], window: Asked) -> None:
             "saved": "all tables",
             "overlay": "the critical path",
         }
-        whole = "--normalise writes the whole trace" if "--normalise" in given else None
-        told = whole if wrong == ["a window"] and whole else None
-        message = told or f"{wrong[0]} has no meaning for {what.get(form, 'a trace')}"
+        message = f"{wrong[0]} has no meaning for {what.get(form, 'a trace')}"
         raise click.UsageError(message)
 
 
@@ -211,7 +200,6 @@ def _task(form: str, window: Asked, shown: Shown, time: Time, counters: bool) ->
     given = window if window.is_any else None
     tasks = {
         "saved": _Task("all tables", _save, arguments="default"),
-        "normalised": _Task("trace", _normalise),
         "trace": _Task("trace", _cut if given else _repair, given),
         "perfetto": _Task("trace", _write_perfetto, given, arguments="default"),
         "flame": _Task(f"{time} time by stack", partial(_write_flame, time=time), window),
@@ -289,13 +277,6 @@ def _repair(path: str, _trace: Trace, _window: None, output: Path, *, force: boo
     from longpole.convert.repaired import repair
 
     return repair(path, output, force=force)
-
-
-def _normalise(path: str, _trace: Trace, _window: None, output: Path, *, force: bool) -> int:
-    """Write everything readable of a trace so that every viewer shows it unchanged."""
-    from longpole.convert.normalised import normalise
-
-    return normalise(path, output, force=force)
 
 
 def _save(_path: str, trace: Trace, _window: None, output: Path, *, force: bool) -> int:

@@ -51,7 +51,6 @@ _SHOWN: Final = 10
     type=OutputPath(is_folder=True),
     help="Write files to a folder.",
 )
-@click.option("--compat", is_flag=True, help="Write the same files as MindSpore r2.3.")
 @step_option("all steps", "steps", multiple=True)
 @click.option("--no-developer-rows", is_flag=True, help="Leave out level 0 of host_info.")
 @answer_options
@@ -59,7 +58,6 @@ def mindspore(
     *,
     folders: Sequence[str],
     output: str | None,
-    compat: bool,
     steps: Sequence[int],
     no_developer_rows: bool,
     options: Options,
@@ -73,14 +71,11 @@ def mindspore(
     Examples:
       longpole mindspore data/
       longpole mindspore data/ -o analysis
-      longpole mindspore data/ -o files --compat
     """
-    require(output is not None or not compat, "--compat needs a folder for the files, with -o")
     require(output is None or len(folders) == 1, "with -o, name one DIR")
     asked: Any = {
         "step_list": sorted(steps) or None,
         "output": output,
-        "compat": "mindspore" if compat else None,
         "developer_rows": not no_developer_rows,
     }
 

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 from longpole.data import Data
 from longpole.mindspore.device_tables import DeviceTables, read_devices
 from longpole.mindspore.findings import ProfileError, RankError
-from longpole.mindspore.layouts import RankFiles, find_ranks
+from longpole.mindspore.layouts import find_ranks
 from longpole.mindspore.output import new_folder
 from longpole.mindspore.rank_analysis import (
-    HINT,
     Asked,
     RankAnalysis,
     analyse_rank,
-    write_compatible,
     write_rank,
 )
 from longpole.mindspore.tables import write_devices
@@ -28,17 +26,6 @@ if TYPE_CHECKING:
     import os
 
 __all__ = ["Analysis", "FailedRank", "checked_steps", "offline_analyse"]
-
-_MIB: Final = 1024 * 1024
-_ENDING: Final = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
-"""Exceptions that MindSpore's own code raises on damaged files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +68,7 @@ def offline_analyse(
     mode: Literal["sync"] = ...,
     *,
     output: str | os.PathLike[str] | None = ...,
-    compat: Literal["mindspore"] | None = ...,
     developer_rows: bool = ...,
-    timeline_limit: int | None = ...,
 ) -> Analysis: ...
 @overload
 def offline_analyse(
@@ -93,9 +78,7 @@ def offline_analyse(
     *,
     mode: Literal["async"],
     output: str | os.PathLike[str] | None = ...,
-    compat: Literal["mindspore"] | None = ...,
     developer_rows: bool = ...,
-    timeline_limit: int | None = ...,
 ) -> Future[Analysis]: ...
 def offline_analyse(
     path: str | os.PathLike[str],
@@ -104,9 +87,7 @@ def offline_analyse(
     mode: Literal["sync", "async"] = "sync",
     *,
     output: str | os.PathLike[str] | None = None,
-    compat: Literal["mindspore"] | None = None,
     developer_rows: bool = True,
-    timeline_limit: int | None = None,
 ) -> Analysis | Future[Analysis]:
     """Analyse all ranks of a MindSpore profile.
 
@@ -125,20 +106,15 @@ def offline_analyse(
         `"async"` returns a `Future` at once; the analysis runs in a thread.
     output
         Folder for the files; by default nothing is written.
-    compat
-        `"mindspore"` writes the same files as MindSpore r2.3, byte for byte.
     developer_rows
         Whether to use the rows of level 0 of `host_info`.
-    timeline_limit
-        With `compat`, maximum size of the timeline in MiB; its last events are left out beyond
-        that, as in MindSpore.
 
     Raises
     ------
     TypeError
         `step_list` is not a list of integers.
     ValueError
-        The step numbers are not consecutive, or `mode` or `compat` is invalid.
+        The step numbers are not consecutive, or `mode` is invalid.
     RankError
         No rank can be analysed; the error has the first rank, the file and the line. If only some
         ranks fail, they are in `failed`.
@@ -149,18 +125,13 @@ def offline_analyse(
     OSError
         A file cannot be read or written.
     """
-    for name, value, words in (
-        ("mode", mode, ("sync", "async")),
-        ("compat", compat, ("mindspore", None)),
-    ):
-        if value not in words:
-            message = f"{name} is {words[0]!r} or {words[1]!r}, not {value!r}"
-            raise ValueError(message)
+    if mode not in ("sync", "async"):
+        message = f"mode is 'sync' or 'async', not {mode!r}"
+        raise ValueError(message)
     steps = None if step_list is None else checked_steps(step_list)
-    limit = None if timeline_limit is None else timeline_limit * _MIB
-    asked = Asked(steps, developer_rows, pretty, limit)
+    asked = Asked(steps, developer_rows, pretty)
     target = None if output is None else Path(output)
-    analyse = partial(_analyse, Path(path), target, asked, is_compatible=compat is not None)
+    analyse = partial(_analyse, Path(path), target, asked)
     if mode == "sync":
         return analyse()
     executor = ThreadPoolExecutor(1, thread_name_prefix="longpole-mindspore")
@@ -195,7 +166,7 @@ def checked_steps(step_list: Sequence[int]) -> list[int]:
     return steps
 
 
-def _analyse(path: Path, output: Path | None, asked: Asked, *, is_compatible: bool) -> Analysis:
+def _analyse(path: Path, output: Path | None, asked: Asked) -> Analysis:
     devices = read_devices(path, asked.steps)
     try:
         ranks = find_ranks(path)
@@ -209,9 +180,7 @@ def _analyse(path: Path, output: Path | None, asked: Asked, *, is_compatible: bo
     for files in ranks:
         try:
             rank = analyse_rank(files, asked)
-            if output is not None and is_compatible:
-                rank = replace(rank, written=_compatible(files, output, asked, len(ranks)))
-            elif output is not None:
+            if output is not None:
                 rank = write_rank(rank, output, asked)
         except ProfileError as error:
             of_rank = RankError(files.rank, error)
@@ -222,16 +191,5 @@ def _analyse(path: Path, output: Path | None, asked: Asked, *, is_compatible: bo
     if errors and not found and not devices:
         raise errors[0]
     failed = [FailedRank.of(error) for error in errors]
-    written = []
-    if output is not None and not is_compatible:
-        written = write_devices(devices, output)
+    written = [] if output is None else write_devices(devices, output)
     return Analysis(output, found, failed, devices, written)
-
-
-def _compatible(files: RankFiles, output: Path, asked: Asked, n_ranks: int) -> list[Path]:
-    """Write MindSpore's files; raise longpole's own error if a damaged file breaks its code."""
-    try:
-        return write_compatible(files, output, asked, n_ranks)
-    except _ENDING as error:
-        message = f"MindSpore itself raises {type(error).__name__}: {str(error)[:100]}"
-        raise ProfileError(files.folder, "mindspore_fails", message, hint=HINT) from error

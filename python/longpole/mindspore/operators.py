@@ -6,11 +6,10 @@ and, for GPU kernels, in `gpu_activity_data`.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, overload
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole.mindspore.executions import (
     LONGEST_NS,
@@ -21,142 +20,17 @@ from longpole.mindspore.executions import (
 from longpole.mindspore.findings import FileFinding, Findings, ProfileError
 from longpole.mindspore.layouts import RankFiles, find_ranks
 from longpole.mindspore.text import CsvFile, TextFile, exact_ns
-from longpole.opening import read_text
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     import polars as pl
 
     from longpole.mindspore.layouts import RankFiles
 
-__all__ = ["OpAnalysis", "OpRow", "analyse_operators", "compatible_op_analyse", "op_analyse"]
-
-
-_Launch = tuple[str, str, str, str]
-"""Type, name, shapes joined by commas, side."""
-_Cost = tuple[float, float, float, str]
-"""Occurrences, total and mean time (ms on the CPU, us on a GPU), side."""
-
-
-def compatible_op_analyse(
-    ranks: Mapping[int, RankFiles], device_id: int, names: Sequence[str]
-) -> str:
-    """Return the same answer as MindSpore.
-
-    Raises
-    ------
-    RuntimeError
-        A file of a pair is missing, or an operator is not found.
-    """
-    files = ranks.get(device_id)
-    if files is None or not (files.get("gpu_activity_data") or files.get("cpu_op_detail_info")):
-        message = (
-            f"The profiling data of this card which device_id is equal to {device_id} does not "
-            "exist. Check whether device_id is correct."
-        )
-        raise RuntimeError(message)
-    _check_pairs(files)
-    launches = _compatible_launches(files)
-    costs: dict[str, _Cost] = {}
-    for name, cost in [*_cpu_costs(files), *_gpu_costs(files)]:
-        costs.setdefault(name, cost)
-    found: dict[str, Any] = {name: _rows(name, launches, costs) for name in names}
-    return json.dumps({**found, "device_id": str(files.rank)})
-
-
-def _check_pairs(files: RankFiles) -> None:
-    pairs = (
-        ("gpu_activity_data", "gpu_framework", "txt"),
-        ("cpu_op_detail_info", "cpu_framework", "txt"),
-        ("gpu_framework", "gpu_activity_data", "csv"),
-        ("cpu_framework", "cpu_op_detail_info", "csv"),
-    )
-    for kind, other, ending in pairs:
-        if files.get(kind) and not files.get(other):
-            message = f"The output file <{other}_{files.rank}.{ending}> is not found."
-            raise RuntimeError(message)
-    if files.get("gpu_activity_data") and not files.get("gpu_op_type_info"):
-        message = "The output file <[]> is not found."
-        raise RuntimeError(message)
-
-
-def _text(files: RankFiles, kind: str) -> list[str]:
-    path = files.get(kind)
-    return read_text(path, is_named=False).splitlines() if path else []
-
-
-def _compatible_launches(files: RankFiles) -> list[_Launch]:
-    found: dict[_Launch, None] = {}
-    for side in sorted(("cpu", "gpu"), key=lambda side: str(files.get(f"{side}_framework"))):
-        for line in dict.fromkeys(_text(files, f"{side}_framework")):
-            kind, name, _, *shapes = line.strip(" ").split(";")
-            found[kind, name, ",".join(shapes), side] = None
-    return list(found)
-
-
-def _cpu_costs(files: RankFiles) -> Iterator[tuple[str, _Cost]]:
-    for line in _text(files, "cpu_op_detail_info")[1:]:
-        row = line.strip(" ").split(",")
-        yield row[2], (float(row[4]), float(row[5]), float(row[6]), "cpu")
-
-
-def _gpu_costs(files: RankFiles) -> list[tuple[str, _Cost]]:
-    rows = [line.split(",") for line in _text(files, "gpu_op_type_info")[1:]]
-    occurrences = {row[0]: int(row[1]) for row in rows}
-    found: dict[str, _Cost] = {}
-    for line in _text(files, "gpu_activity_data")[1:]:
-        row = line.strip(" ").replace(", ", ";").split(",")
-        name = row[2].rpartition("/")[2]
-        count, total_us = occurrences[name.partition("-")[0]], float(row[-4])
-        if name in found:
-            total_us = found[name][1] + total_us
-            mean_us = round(total_us / count, 4)
-            found[name] = (count, round(total_us, 4), mean_us, "gpu")
-        else:
-            found[name] = (count, total_us, round(total_us / count, 4), "gpu")
-    return list(found.items())
-
-
-def _rows(asked: str, launches: Sequence[_Launch], costs: dict[str, _Cost]) -> list[dict[str, Any]]:
-    groups: dict[str, _Cost] = {}
-    for kind, name, shape, side in launches:
-        cost = costs.get(name)
-        is_meant = asked in (kind, name, shape, side)
-        if cost is None or cost[3] != side or not is_meant:
-            continue
-        key = f"[{side}]{shape}"
-        groups[key] = _together(groups.get(key), cost)
-    if not groups:
-        message = (
-            f"The information of <{asked}> is not found. Please verify that the operator name is "
-            "correct or the operator is used in the network."
-        )
-        raise RuntimeError(message)
-    return [_row(key, cost) for key, cost in groups.items()]
-
-
-def _together(before: _Cost | None, cost: _Cost) -> _Cost:
-    count, total, mean, side = int(cost[0]), *cost[1:]
-    if before is None:
-        return count, total, mean, side
-    count, total = int(before[0]) + count, before[1] + total
-    return count, round(total, 4), round(total / count, 4), side
-
-
-def _row(key: str, cost: _Cost) -> dict[str, Any]:
-    count, total, mean, side = cost
-    if side == "cpu":
-        total, mean = round(total * 1000, 4), round(mean * 1000, 4)
-    return {
-        "op_side": side,
-        "input_shape": key.strip("[").rpartition("]")[2],
-        "op_occurrences": int(count),
-        "op_total_time(us)": total,
-        "op_avg_time(us)": mean,
-    }
+__all__ = ["OpAnalysis", "OpRow", "analyse_operators", "op_analyse"]
 
 
 _DETAIL: Final = {
@@ -215,29 +89,11 @@ class OpAnalysis:
         return pl.DataFrame(list(map(asdict, self.rows)), schema=schema)
 
 
-@overload
 def op_analyse(
     path: str | os.PathLike[str],
     op_name: str | Sequence[str],
     device_id: int | None = None,
-    *,
-    compat: None = None,
-) -> OpAnalysis: ...
-@overload
-def op_analyse(
-    path: str | os.PathLike[str],
-    op_name: str | Sequence[str],
-    device_id: int | None = None,
-    *,
-    compat: Literal["mindspore"],
-) -> str: ...
-def op_analyse(
-    path: str | os.PathLike[str],
-    op_name: str | Sequence[str],
-    device_id: int | None = None,
-    *,
-    compat: Literal["mindspore"] | None = None,
-) -> OpAnalysis | str:
+) -> OpAnalysis:
     """Return the cost of operators by input shapes, on the CPU and on a GPU.
 
     Parameters
@@ -249,9 +105,6 @@ def op_analyse(
         in the profile becomes a finding.
     device_id
         The device; optional if the profile has only one.
-    compat
-        `"mindspore"` returns the JSON text of MindSpore r2.3's `Profiler.op_analyse`, with its
-        faults, which the page on MindSpore lists.
 
     Raises
     ------
@@ -259,15 +112,9 @@ def op_analyse(
         `op_name` or `device_id` has the wrong type, or `op_name` is empty.
     ProfileError
         The profile or the device does not exist, or a file of the pair is missing.
-    RuntimeError
-        `compat="mindspore"`, where MindSpore raises it.
     """
     names = _checked(op_name, device_id)
-    ranks = find_ranks(path)
-    if compat == "mindspore":
-        wanted = ranks[0].rank if device_id is None else device_id
-        return compatible_op_analyse({files.rank: files for files in ranks}, wanted, names)
-    files = _chosen(ranks, device_id)
+    files = _chosen(find_ranks(path), device_id)
     found = analyse_operators(files, names)
     if not found.rows:
         message = f"none of the operators is in the profile: {', '.join(names)[:200]}"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from longpole.data import HIDDEN, Data
 from longpole.mindspore.executions import FlopsSummary, read_executions, read_flops
@@ -14,15 +14,11 @@ from longpole.mindspore.findings import FileFinding, Findings, ProfileError
 from longpole.mindspore.host_info import (
     DatasetStage,
     HostInfo,
-    compatible_dataset,
-    compatible_memory_and_timeline,
     read_host_info,
 )
 from longpole.mindspore.layouts import refuse
 from longpole.mindspore.minddata import (
     DataPipeline,
-    compatible_pipeline_raw,
-    compatible_pipeline_summary,
     read_data_pipeline,
 )
 from longpole.mindspore.operators import OpRow, analyse_operators
@@ -30,8 +26,6 @@ from longpole.mindspore.output import write_new
 from longpole.mindspore.step_trace import (
     StepPoints,
     StepTrace,
-    compatible_point_info,
-    compatible_step_trace,
     read_step_detail,
     read_steps,
 )
@@ -45,8 +39,7 @@ from longpole.mindspore.tables import (
     read_memory_record,
     steps_text,
 )
-from longpole.mindspore.timeline import compatible_timeline, host_info_trace, rank_timeline
-from longpole.opening import read_text
+from longpole.mindspore.timeline import host_info_trace, rank_timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -54,14 +47,12 @@ if TYPE_CHECKING:
     from longpole.mindspore.layouts import RankFiles
 
 __all__ = [
-    "HINT",
     "Asked",
     "RankAnalysis",
     "Reading",
     "StepTimes",
     "analyse_rank",
     "cut_to_steps",
-    "write_compatible",
     "write_rank",
 ]
 
@@ -76,7 +67,6 @@ class Asked:
     steps: Sequence[int] | None
     developer_rows: bool
     pretty: bool
-    limit_bytes: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,80 +257,3 @@ def _chosen(path: Path, steps: Sequence[S], numbers: Sequence[int]) -> list[S]:
         hint = known if steps else "the profile marks no steps"
         raise ProfileError(path, "no_such_step", message, hint=hint)
     return chosen
-
-
-# Writes the same files of one rank as MindSpore r2.3, with its names, byte for byte.
-
-
-HINT: Final = "without compat, the intact part of the files is read"
-"""Hint for a damaged file on which MindSpore's code fails."""
-
-
-def write_compatible(files: RankFiles, output: Path, asked: Asked, n_ranks: int) -> list[Path]:
-    """Write the files of one rank; `n_ranks` is part of the name of the cluster file."""
-    contents = [
-        *_host(files, developer_rows=asked.developer_rows),
-        *_timeline(files, n_ranks, asked.limit_bytes),
-        *_compatible_steps(files),
-        *_pipeline(files),
-    ]
-    return [write_new(output / name, text) for name, text in contents]
-
-
-_Content = tuple[str, "str | Iterable[bytes]"]
-"""File name and contents."""
-
-
-def _host(files: RankFiles, *, developer_rows: bool) -> Iterator[_Content]:
-    host, rank = files.get("host_info"), files.rank
-    if host is None:
-        return
-    memory, timeline = compatible_memory_and_timeline(host, developer_rows=developer_rows)
-    if timeline is not None:
-        yield f"host_info/timeline_{rank}.json", timeline
-    if memory is not None:
-        yield f"host_info/host_memory_{rank}.csv", memory
-    dataset = compatible_dataset(host, developer_rows=developer_rows)
-    yield f"host_info/dataset_{rank}.csv", dataset
-
-
-def _timeline(files: RankFiles, n_ranks: int, limit_bytes: int | None) -> Iterator[_Content]:
-    has_gpu = files.get("gpu_op_execute_timestamp") is not None
-    if not (has_gpu or files.get("cpu_op_execute_timestamp")):
-        return
-    rank, target = files.rank, "gpu" if has_gpu else "cpu"
-    made = compatible_timeline(files, limit_bytes)
-    display = (text.encode() for text in made.display)
-    yield f"{target}_timeline_display_{rank}.json", display
-    yield f"{target}_timeline_summary_{rank}.json", made.summary
-    if made.cluster is not None:
-        # Offline, MindSpore assumes a data-parallel run with one stage.
-        yield f"gpu_cluster_analyse_data-parallel_1_{n_ranks}_{rank}.csv", made.cluster
-
-
-def _pipeline(files: RankFiles) -> Iterator[_Content]:
-    if not files.get("pipeline_profiling"):
-        return
-    yield f"minddata_pipeline_raw_{files.rank}.csv", compatible_pipeline_raw(files)
-    if files.get("minddata_cpu_utilization"):
-        as_json, as_csv = compatible_pipeline_summary(files)
-        yield f"minddata_pipeline_summary_{files.rank}.json", as_json
-        yield f"minddata_pipeline_summary_{files.rank}.csv", as_csv
-
-
-def _compatible_steps(files: RankFiles) -> Iterator[_Content]:
-    path = files.get("step_trace_profiling")
-    if path is None:
-        return
-    runs = files.get("gpu_op_execute_timestamp") or path
-    lines = read_text(runs, is_named=False).splitlines()
-    is_training = any(line.startswith("Gradients") for line in lines)
-    findings = Findings()
-    trace = read_steps(path, findings, as_mindspore=True)
-    for found in findings.all():
-        message = "MindSpore raises an exception here, or reads the damage as times"
-        raise ProfileError(path, "mindspore_fails", f"{message}: {found.sentence}", hint=HINT)
-    steps = compatible_step_trace(trace, is_training=is_training)
-    yield f"step_trace_raw_{files.rank}_detail_time.csv", steps
-    points = compatible_point_info(trace, is_training=is_training)
-    yield f"step_trace_point_info_{files.rank}.json", points

@@ -11,14 +11,11 @@ the same points, in units of 10 ns. Its last row, the mean, is left out.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from longpole.mindspore.findings import FileFinding, Findings, ProfileError
-from longpole.mindspore.output import csv_text
 from longpole.mindspore.steps import Step
 from longpole.mindspore.text import CsvFile, TextFile
 
@@ -30,8 +27,6 @@ __all__ = [
     "Reduce",
     "StepPoints",
     "StepTrace",
-    "compatible_point_info",
-    "compatible_step_trace",
     "read_step_detail",
     "read_step_trace",
     "read_steps",
@@ -123,12 +118,8 @@ def read_step_trace(path: str | os.PathLike[str]) -> StepTrace:
     return replace(read_steps(Path(path), findings), findings=findings.all())
 
 
-def read_steps(path: Path, findings: Findings, *, as_mindspore: bool = False) -> StepTrace:
-    """Read the steps, as `read_step_trace` does, and add to the caller's findings.
-
-    With `as_mindspore`, steps of a sync file begin where the last operator of the previous one
-    *started*, and those of an inference have a `bp_ns` too.
-    """
+def read_steps(path: Path, findings: Findings) -> StepTrace:
+    """Read the steps, as `read_step_trace` does, and add to the caller's findings."""
     file = TextFile(path, findings)
     launch: Literal["async", "sync"] | None = None
     is_training = False
@@ -147,9 +138,9 @@ def read_steps(path: Path, findings: Findings, *, as_mindspore: bool = False) ->
     if launch is None:
         raise ProfileError(path, "empty_file", "the step trace is empty", hint=_POINTS_HINT)
     if launch == "sync":
-        found += _sync_steps(path, points, findings, edge=0 if as_mindspore else 1)
+        found += _sync_steps(path, points, findings)
     steps = [step for step in found if step is not None]
-    if not is_training and not as_mindspore:
+    if not is_training:
         steps = [step._replace(bp_ns=None) for step in steps]
     numbered = [step._replace(number=place) for place, step in enumerate(steps, 1)]
     return StepTrace(path, launch, is_training, numbered)
@@ -196,10 +187,8 @@ def _point(file: TextFile, words: Sequence[str]) -> _Point:
     return _Point(words[0], spans)
 
 
-def _sync_steps(
-    path: Path, points: Sequence[_Point], findings: Findings, *, edge: int
-) -> list[StepPoints]:
-    """Combine the points; a step begins at the given edge of the previous `end` interval."""
+def _sync_steps(path: Path, points: Sequence[_Point], findings: Findings) -> list[StepPoints]:
+    """Combine the points; a step begins at the end of the previous `end` interval."""
     if len(points) < _LINES:
         message = f"the file has {len(points)} of the three points of a step (fp, bp, end)"
         raise ProfileError(path, "missing_points", message, hint=_POINTS_HINT)
@@ -209,7 +198,7 @@ def _sync_steps(
         findings.add("steps_unequal", path)
     steps: list[StepPoints] = []
     for place in range(count):
-        start_ns = end.spans[place - 1][edge] if place else fp.spans[0][0]
+        start_ns = end.spans[place - 1][1] if place else fp.spans[0][0]
         inside = tuple(Reduce(each.operator, *each.spans[place]) for each in reduces)
         times = (start_ns, fp.spans[place][0], bp.spans[place][1], end.spans[place][1])
         steps.append(StepPoints(0, *times, fp.operator, bp.operator, inside))
@@ -249,84 +238,3 @@ def _step(number: int, times: dict[str, int | None], spans: Sequence[str]) -> St
     )
     points = (known["start_point"], known["fp_point"], known.get("bp_point"), known["end_point"])
     return StepPoints(number, *points, "", "", reduces)
-
-
-# MindSpore's `step_trace_raw_{rank}_detail_time.csv` and its point info, byte for byte.
-
-
-_NUMBER: Final = "step_num"
-
-
-def compatible_step_trace(trace: StepTrace, *, is_training: bool) -> str:
-    """Return the text of `step_trace_raw_{rank}_detail_time.csv`."""
-    # MindSpore names collectives by their position in the first step.
-    names = [reduce.operator.rpartition("/")[2] for step in trace.steps for reduce in step.reduces]
-    header: list[str] = []
-    table: list[list[int | str]] = []
-    for step in trace.steps:
-        row = _row(step, names)
-        header += [name for name in row if name not in header]
-        # A row has as many cells as the header had when MindSpore read its step.
-        table.append([row.get(name, 0) for name in header])
-    if not table:
-        return ""
-    table.append(_means(table))
-    if not is_training:
-        header, table = _without_backward(header, table)
-    return csv_text([header, *table])
-
-
-def compatible_point_info(trace: StepTrace, *, is_training: bool) -> str:
-    """Return the text of `step_trace_point_info_{rank}.json`."""
-    points = [
-        {"fp_start": step.fp_operator} | ({"bp_end": step.bp_operator} if is_training else {})
-        for step in trace.steps
-    ]
-    return json.dumps(points if trace.launch == "async" else points[0])
-
-
-def _row(step: StepPoints, names: Sequence[str]) -> dict[str, int | str]:
-    """Return the columns of a step; times of collectives are strings, as in MindSpore."""
-    edges = (step.start_ns, step.fp_ns, step.bp_ns or 0, step.end_ns)
-    start, fp, bp, end = (time_ns // _TICK_NS for time_ns in edges)
-    row: dict[str, int | str] = {
-        _NUMBER: step.number,
-        "start_point": start,
-        "end_point": end,
-        "total": end - start,
-        "fp_point": fp,
-        "bp_point": bp,
-        "iteration_interval": fp - start,
-        "fp_and_bp": bp - fp,
-        "tail": end - bp,
-    }
-    for place, reduce in enumerate(step.reduces):
-        field = f"stream_ops_{place}_{names[place]}"
-        first, last = reduce.start_ns // _TICK_NS, reduce.end_ns // _TICK_NS
-        row[field] = last - first
-        row[f"{field}_start_point"], row[f"{field}_end_point"] = str(first), str(last)
-    return row
-
-
-def _means(table: Sequence[Sequence[int | str]]) -> list[int | str]:
-    """Return means, rounded half to even, up to the length of the shortest row."""
-    columns = list(zip(*table, strict=False))[1:]
-    means = (round(Fraction(sum(map(int, column)), len(table))) for column in columns)
-    return ["-", *means]
-
-
-def _without_backward(
-    header: list[str], table: list[list[int | str]]
-) -> tuple[list[str], list[list[int | str]]]:
-    """Remove bp and the tail by position, as MindSpore does for inference.
-
-    With collectives, the last two columns are theirs, and MindSpore joins their strings.
-    """
-    backward, forward, tail = 5, -2, -1
-    header[forward] = "fp"
-    for row in table:
-        first, second = row[forward], row[tail]
-        is_text = isinstance(first, str)
-        row[forward] = f"{first}{second}" if is_text else int(first) + int(second)
-    shorter = [[*row[:backward], *row[backward + 1 : tail]] for row in table]
-    return [*header[:backward], *header[backward + 1 : tail]], shorter

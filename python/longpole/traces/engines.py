@@ -1,8 +1,8 @@
-"""Runs a function for each rank: in threads, in processes, or in workers of a Ray cluster.
+"""Runs a function for each rank, in threads or in workers of a Ray cluster.
 
-Every engine calls one function for each item and returns the results in the order of the items. If
-a worker dies, its items are retried. An item whose worker dies each time is `Lost`, and so is one
-that a Ray cluster does not finish in time.
+Both engines call one function for each item and return the results in the order of the items. If a
+worker of Ray dies, its items are retried. An item whose worker dies each time is `Lost`, and so is
+one that the cluster does not finish in time.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from longpole.clusters import started_ray
 from longpole.errors import RanksError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
 __all__ = ["ENGINES", "TIMEOUT_S", "Engine", "Lost", "run"]
 
-Engine = Literal["threads", "processes", "ray"]
-ENGINES: Final = ("threads", "processes", "ray")
+Engine = Literal["threads", "ray"]
+ENGINES: Final = ("threads", "ray")
 
 TIMEOUT_S: Final = 600.0
 """Time without a finished rank after which a Ray cluster is given up."""
@@ -68,8 +68,7 @@ def run(
     done = _Count(len(items), progress)
     if engine == "ray":
         return _with_ray(work, items, workers, timeout_s, done)
-    in_pool = _in_threads if engine == "threads" else _in_processes
-    return in_pool(work, items, workers, done)
+    return _in_threads(work, items, workers, done)
 
 
 class _Count:
@@ -95,47 +94,6 @@ def _in_threads(
             found.append(result)
             done.one()
     return found
-
-
-def _in_processes(
-    work: Callable[[Any], Any], items: Sequence[Any], workers: int, done: _Count
-) -> list[Any]:
-    """Run items in a process pool; items of a process that died are retried one at a time."""
-    found: dict[int, Any] = {}
-    left = list(range(len(items)))
-    while left:
-        for at, result in _one_pool(work, items, left, workers):
-            found[at] = result
-            done.one()
-        left = [at for at in left if at not in found]
-        # The pool starts items in order, and at most one more than the number of workers.
-        for at in left[: workers + 1]:
-            alone = dict(_one_pool(work, items, [at], 1))
-            found[at] = alone.get(
-                at, Lost("the process that read it died, twice (killed, or out of memory)")
-            )
-            done.one()
-        left = [at for at in left if at not in found]
-    return [found[at] for at in range(len(items))]
-
-
-def _one_pool(
-    work: Callable[[Any], Any], items: Sequence[Any], places: Sequence[int], workers: int
-) -> Iterator[tuple[int, Any]]:
-    """Yield each result with its index as it completes, except those lost with a dead process."""
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-    from concurrent.futures.process import BrokenProcessPool
-    from multiprocessing import get_context
-
-    n_workers = min(workers, len(places))
-    with ProcessPoolExecutor(n_workers, mp_context=get_context("spawn")) as pool:
-        futures = {pool.submit(work, items[at]): at for at in places}
-        for future in as_completed(futures):
-            try:
-                result = future.result()
-            except BrokenProcessPool:
-                continue
-            yield futures[future], result
 
 
 def _with_ray(

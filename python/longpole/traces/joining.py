@@ -44,9 +44,9 @@ def read_traces(
     workers
         How many traces to read at once; by default one per CPU, at most four.
     engine
-        `threads` of this process; `processes`, so that one may die without the others; or `ray`:
-        workers of the cluster at `RAY_ADDRESS` or already joined, else of one started on this
-        machine. With the last two, no trace is read in this process.
+        `threads` of this process, or `ray`: workers of the cluster at `RAY_ADDRESS` or already
+        joined, else of one started on this machine. One of these may die without the others, and
+        no trace is read in this process.
     timeout_s
         With `ray`: if the cluster finishes no rank within this time, the remaining ranks are
         reported in `TraceSet.findings`, and the others are analysed.

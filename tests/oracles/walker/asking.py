@@ -76,7 +76,6 @@ _TRACE: Final[Mapping[Question, float]] = {
     **dict.fromkeys(_TABLES, 1.0),
     **dict.fromkeys(_TRACE_TOOLS, 0.2),
     **{("convert", "{}", "-o", f"{{out}}/{name}", "-f"): 0.3 for name in _CONVERTED},
-    ("convert", "{}", "-o", "{out}/out.json", "-f", "--normalise"): 0.3,
     ("summary", "{}"): 4.0,
     ("check", "{}"): 4.0,
     ("path", "{}"): 4.0,
@@ -168,7 +167,6 @@ ABOUT: Final[Mapping[str, Mapping[Question, float]]] = {
         ("mindspore", "{}"): 3.0,
         ("mindspore", "{}", "--step", "1"): 1.0,
         ("mindspore", "{}", "-o", "{out}/analysis"): 1.0,
-        ("mindspore", "{}", "-o", "{out}/files", "--compat"): 1.0,
     },
 }
 """How often each question is asked, by the kind of input."""

@@ -45,7 +45,7 @@ reading_options: Final = gather(
             "--engine",
             type=click.Choice(ENGINES),
             default="threads",
-            help="Where to read the traces; with processes or ray, a crash loses only one trace.  "
+            help="Where to read the traces; with ray, a crash loses only one trace.  "
             "[default: threads]",
         ),
         "timeout_s": click.option(
