@@ -102,7 +102,6 @@ def test_a_file_cut_anywhere_is_no_crash(name, step, tmp_path):
 
 
 CODES = {
-    "mindspore_fails",
     "empty_file",
     "missing_column",
     "missing_file",
