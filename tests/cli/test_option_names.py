@@ -96,7 +96,7 @@ def test_a_quantity_is_shown_alike(name):
 
 def test_only_commands_that_answer_have_a_format():
     with_format = {command for name, _, command in OPTIONS if name == "--format"}
-    silent = ("view", "guide", "completion", "schema", "mcp", "bench baseline")
+    silent = ("guide", "completion", "schema", "mcp", "bench baseline")
     assert not with_format & {f"longpole {command}" for command in silent}
 
 

@@ -31,9 +31,9 @@ def trace(tmp_path):
         ("summary", "--output-file", "redirect the answer with `> FILE`"),
         ("report", "--output-file", "did you mean `--output`?"),
         ("summary", "-o", "redirect the answer with `> FILE`"),
-        ("diff", "-o", "`longpole report NEW --diff BASE -o FILE.html` writes a page"),
+        ("diff", "-o", "`longpole diff BASE NEW --format html` writes a page"),
         ("ranks", "--save", "`longpole report FOLDER -o FILE.html` writes a page"),
-        ("view", "--json", "it is an option of `summary`"),
+        ("mcp", "--json", "it is an option of `summary`"),
     ],
 )
 def test_one_suggestion_by_meaning_or_spelling(command, option, advice, trace, capsys):

@@ -38,7 +38,7 @@ sources = ["work.sh"]
 WRITES = {
     ("repro", "-o"): ("trace.json 0 --et et.json -o {} -f", ".py"),
     ("convert", "-o"): ("trace.json --vocabulary words.toml -o {} -f", ".csv"),
-    ("report", "-o"): ("trace.json --diff other.json -o {} -f", ".html"),
+    ("report", "-o"): ("trace.json -o {} -f", ".html"),
     ("merge", "-o"): ("ranks -o {} -f", ".pftrace"),
     ("link", "-o"): ("--et et.json --kineto trace.json -o {} -f", ".json"),
     ("link", "--parquet"): ("--et et.json --kineto trace.json --parquet {} -f", ""),

@@ -70,9 +70,9 @@ names a `longpole.remedies.Remedy`.
 
 """
 REMEDIES_END: Final = """
-A remedy is found only if the trace records what shows it. `longpole whatif --remedy ID` says what that
-is, and what was measured; [how often answers are right](generated/accuracy.md#remedies) has all
-measurements.
+A remedy is found only if the trace records what shows it. `longpole whatif --remedy ID` says what
+that is, and what was measured; [how often answers are right](generated/accuracy.md#remedies) has
+all measurements.
 """
 REMEDIES_MEASURED: Final = """
 ## Remedies

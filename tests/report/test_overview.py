@@ -239,9 +239,10 @@ def test_the_tables_about_what_limits_the_program_come_first_and_are_open(tmp_pa
     ]
 
 
-def test_a_comparison_begins_with_the_figures_of_both_sides(reported):
+def test_a_comparison_begins_with_the_figures_of_both_sides(capsys):
     base, new = (RECORDINGS / f"kernels.{side}.json.gz" for side in ("before", "after"))
-    page = reported(new, "--diff", base)
+    assert program.run(["diff", str(base), str(new), "--format", "html"]) == 0
+    page = Page(capsys.readouterr().out)
     found = longpole.diff(longpole.read_trace(base), longpole.read_trace(new))
     lengths = [duration(round(side.mean_ns)) for side in (found.base, found.new)]
     assert page.tiles["Mean step"] == " → ".join(lengths)

@@ -64,7 +64,6 @@ def test_a_picture_is_of_one_trace_and_of_work(tmp_path, capsys):
     trace = str(TraceBuilder().operator("aten::mm", (0, 20)).write(tmp_path / "trace.json"))
     file = str(tmp_path / "step.svg")
     assert run(["report", trace, trace, "-o", file]) == exit_codes.USAGE
-    assert run(["report", trace, "--diff", trace, "-o", file]) == exit_codes.USAGE
     assert "a picture (.svg) shows one trace" in capsys.readouterr().err
     idle = TraceBuilder().event(ph="X", cat="cpu_op", name="a", pid=1, tid=1, ts=5, dur=0)
     idle = idle.write(tmp_path / "idle.json")

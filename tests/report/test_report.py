@@ -12,7 +12,7 @@ import pytest
 
 from longpole.analyses.catalogue import answer_blocks, questions
 from longpole.cli import program
-from longpole.cli.report.page import facts_of, names_of
+from longpole.cli.answer.pages import facts_of, names_of
 from longpole.plot.figures import figure_of
 from longpole.report.blocks import Bar, Chart, Column, Sentence, Table
 from longpole.testing import TraceBuilder
@@ -50,6 +50,18 @@ def written(tmp_path, capsys):
         return output.read_text(encoding="utf-8") if code == 0 else "", capsys.readouterr()
 
     return write
+
+
+@pytest.fixture
+def compared(capsys):
+    """Compare two traces; give the page."""
+
+    def compare(*arguments, code=None):
+        got = program.run(["diff", *map(str, arguments), "--format", "html"])
+        assert code is None or got == code
+        return capsys.readouterr().out
+
+    return compare
 
 
 class Elements(HTMLParser):
@@ -164,15 +176,17 @@ def test_the_policy_names_the_scripts_and_nothing_else(tmp_path, written):
 
 
 @pytest.mark.parametrize("kind", ["one", "several", "ranks", "comparison"])
-def test_names_stay_text(tmp_path, written, kind):
+def test_names_stay_text(tmp_path, written, compared, kind):
     first, second = tmp_path / "<b>first.json", tmp_path / "<b>second.json"
     builder(HOSTILE).write(first)
     ranked = builder(HOSTILE)
     if kind == "ranks":
         ranked.header(distributedInfo={"rank": 3, "world_size": 4})
     ranked.write(second)
-    chosen = {"one": [first], "comparison": [second, "--diff", first]}
-    page, _ = written(*chosen.get(kind, [first, second]))
+    if kind == "comparison":
+        page = compared(first, second)
+    else:
+        page, _ = written(*([first] if kind == "one" else [first, second]))
     assert 'id="verdict"' in page or kind == "several"
     assert "<script>alert" not in page
     assert "<b>" not in page
@@ -197,48 +211,24 @@ def test_traces_that_nothing_joins_are_said_to_be_apart(tmp_path, written):
     page, told = written(*traces)
     for text in (page, " ".join(told.out.split())):
         assert "each is shown alone" in text
-        assert "longpole report NEW --diff BASE -o FILE" in text
+        assert "longpole diff BASE NEW --format html" in text
     page, told = written(traces[0], "--force")
     assert "shown alone" not in page + told.out
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--diff", "base.json", "--step", "1"],
-        ["--diff", "base.json", "--whole"],
-        ["--diff", "base.json", "--step-time", "5ms"],
-        ["--same-program"],
-    ],
-)
-def test_a_report_refuses_options_without_effect(options, tmp_path):
-    output = tmp_path / "page.html"
-    assert program.run(["report", "new.json", *options, "-o", str(output)]) == 2
-    assert not output.exists()
-
-
-def test_a_comparison_is_a_page(tmp_path, written):
+def test_a_comparison_is_a_page(tmp_path, compared):
     base = tmp_path / "base.json"
     simulate("training", seed=1, steps=6).write(base)
     simulate("training", seed=1, steps=6, layers=5).write(tmp_path / "new.json")
-    page, _ = written(tmp_path / "new.json", "--diff", base)
+    page = compared(base, tmp_path / "new.json")
     assert Elements(page).seen == ["verdict", "changes", "steps"]
+    assert Elements(page).folded == ["table", "limits"]
+    header = page.partition("<header>")[2].partition("</header>")[0]
+    assert "base.json -&gt; " in header
+    assert "2 traces in " in header
     lanes = page.partition('<section id="steps"')[2].partition("</section>")[0]
     assert 'class="lanes"' in lanes
     assert "One run of each side does not show" in page
-
-
-def test_a_comparison_as_html_is_the_same_page(tmp_path, written, capsys):
-    base, new = tmp_path / "base.json", tmp_path / "new.json"
-    simulate("training", seed=1, steps=6).write(base)
-    simulate("training", seed=1, steps=6, layers=5).write(new)
-    page, _ = written(new, "--diff", base)
-    program.run(["diff", str(base), str(new), "--format", "html", "--top", "15"])
-    shown = capsys.readouterr().out
-    sections = [
-        each.partition("<main>")[2].partition('<section id="limits"')[0] for each in (page, shown)
-    ]
-    assert sections[1].startswith(sections[0].rstrip())
 
 
 def test_a_trace_of_which_nothing_can_be_said_has_a_page(tmp_path, written):

@@ -10,6 +10,7 @@ import click
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of, warnings_of
 from longpole.cli.answer.overview import tiles
+from longpole.cli.answer.pages import facts_of, known_limits
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.ask.numbers import COUNT, parse_share
 from longpole.cli.ask.options import Options, answers, shared_options
@@ -38,14 +39,14 @@ if TYPE_CHECKING:
     from longpole.report.sections import Part
     from longpole.trace import Trace
 
-__all__ = ["DIFF_ARGS", "diff", "diff_sections", "same_program_option"]
+__all__ = ["diff"]
 
 _SCHEMA: Final = "longpole.diff/1"
-DIFF_ARGS: Final = (*ARGUMENTS, "Total Allocated", "Device Id")
+_ARGS: Final = (*ARGUMENTS, "Total Allocated", "Device Id")
 """The arguments of events that are compared."""
 _GATE: Final = 0.03
 Named = tuple[str, "Trace"]
-_ON_PAGE: Final = 10
+_ON_PAGE: Final = 15
 """Number of changes that a page lists by default."""
 _MOST_WORK: Final = 200
 _LEAST: Final = 0.01
@@ -59,14 +60,6 @@ _WORK: Final = {
     Column("difference", "duration"): "diff_duration_ns",
     Column("count"): "counts_change_categories",
 }
-
-
-same_program_option: Final = click.option(
-    "--same-program",
-    "is_same_program",
-    is_flag=True,
-    help="Compare the steps even if little work corresponds: both sides do the same work.",
-)
 
 
 @click.command()
@@ -101,7 +94,12 @@ same_program_option: Final = click.option(
     help="Times of a step without the profiler, such as 43ms 38ms.  [default: estimated]",
 )
 @as_recorded_option
-@same_program_option
+@click.option(
+    "--same-program",
+    "is_same_program",
+    is_flag=True,
+    help="Compare the steps even if little work corresponds: both sides do the same work.",
+)
 @click.option(
     "--top",
     type=COUNT,
@@ -130,7 +128,8 @@ def diff(
     BASE and NEW are traces, directories, or quoted glob patterns. Traces of different ranks are
     one run; traces of the same rank are several runs. Steps are compared by length;
     operators and kernels are matched by stack, shape and name. With --step, one step of
-    BASE is compared with the other steps of its run.
+    BASE is compared with the other steps of its run. With `--format html`, the answer is a page
+    with all tables and a timeline of both sides.
 
     The exit code is 4 if the comparison is inconclusive and, with --gate, 1 if there is a
     regression.
@@ -139,6 +138,7 @@ def diff(
     Examples:
       longpole diff before.json.gz after.json.gz
       longpole diff main/ branch/ --gate 3% --format md
+      longpole diff before.json.gz after.json.gz --format html > diff.html
       longpole diff trace.json.gz --step 37 --against median
     """
     _check_sides(new, step, [*more_base, *more_new])
@@ -151,12 +151,12 @@ def diff(
         step is None or not is_same_program, "--same-program is about two runs, not about steps"
     )
     other = _other(against)
-    old = named_traces([base, *more_base], options, args=DIFF_ARGS)
+    old = named_traces([base, *more_base], options, args=_ARGS)
     if step is not None:
         shown: dict[str, Any] = {"gate": gate, "top": top, "as_recorded": as_recorded}
         answer = _step_answer(old, step, other, window=window, **shown)
     else:
-        now = named_traces([str(new), *more_new], options, args=DIFF_ARGS)
+        now = named_traces([str(new), *more_new], options, args=_ARGS)
         answer = _diff_answer(
             old,
             now,
@@ -246,7 +246,10 @@ def _page(
     found: Diff, base: list[Trace], new: list[Trace], top: int | None, window: Mapping[str, Any]
 ) -> Callable[[], Sequence[Section]]:
     step_name = window.get("step_name")
-    return lambda: diff_sections(found, base, new, top=top or _ON_PAGE, step_name=step_name)
+    return lambda: [
+        *_sections(found, base, new, top=top or _ON_PAGE, step_name=step_name),
+        known_limits(),
+    ]
 
 
 def _answer(
@@ -269,6 +272,7 @@ def _answer(
         data=found,
         blocks=lambda: [Headline(title), *found.blocks(top)],
         sections=page,
+        facts=lambda: [title, *facts_of(traces)],
         records=found.records,
     )
     return document, _exit_code(found, gate)
@@ -304,7 +308,7 @@ def _name(side: Sequence[Named]) -> str:
     return f"{name_of(folders.pop())}/ ({len(paths)} traces)" if len(folders) == 1 else paths[0]
 
 
-def diff_sections(
+def _sections(
     found: Diff,
     base: Sequence[Trace],
     new: Sequence[Trace],

@@ -42,8 +42,7 @@ class Program(Commands):
             "table": "Print a table of a trace, or list the tables.",
             "serving": "Show how an inference server spends its iterations.",
             "check": "List the problems of a trace, and their effect on the answers.",
-            "report": "Write a report about traces as one HTML page that opens offline.",
-            "view": "Show a report in the browser, with a link to the trace in Perfetto.",
+            "report": "Write a report as one HTML page that opens offline, or show it.",
         },
         "Compare runs": {
             "diff": "Show what changed between two runs, and whether it matters.",

@@ -142,6 +142,8 @@ class Document:
     """The answer for people."""
     sections: Callable[[], Sequence[Section]] | None = None
     """The answer as sections of a page; by default its blocks."""
+    facts: Callable[[], Sequence[str]] | None = None
+    """What a page says first about the input; by default its path."""
     records: Callable[[], Iterable[Record]] = field(default=tuple)
     """The answer as one table, for spreadsheets."""
     columns: Sequence[str] = ()

@@ -70,13 +70,13 @@ def _page(documents: Sequence[Document]) -> str:
     from longpole.report.sections import Page, Section
 
     sections: list[Section] = []
-    facts = []
+    facts: list[str] = []
     for number, document in enumerate(documents):
         if document.sections is None:
             sections.append(Section(f"answer-{number}", "", document.blocks()))
         else:
             sections += document.sections()
-            facts.append(str(document.input["path"]))
+            facts += document.facts() if document.facts else [str(document.input["path"])]
     words = sorted({document.schema.rpartition("/")[0].replace(".", " ") for document in documents})
     return page_text(Page(", ".join(words), facts, sections))
 

@@ -30,7 +30,6 @@ __all__ = [
     "force_option",
     "gather",
     "output_options",
-    "page_options",
     "shared_options",
     "top_option",
     "vocabulary_option",
@@ -169,20 +168,19 @@ answer_options: Final = gather("options", _ANSWER, _options)
 shared_options: Final = gather("options", {**_ANSWER, **_READING}, _options)
 """Add the options for reading traces and for the answer to a command, as `options`."""
 
-page_options: Final = gather("options", {**_TERMINAL, **_READING}, _options)
-"""Add the options of a command that reads traces and prints no answer, as `options`."""
-
 force_option: Final = click.option("-f", "--force", is_flag=True, help="Replace files that exist.")
 
 
-def output_options(told: str = "File to write.") -> Callable[[Command], Command]:
+def output_options(
+    told: str = "File to write.", *, required: bool = True
+) -> Callable[[Command], Command]:
     """Add the options for the output file to a command, `output` and `force`."""
 
     def add(command: Command) -> Command:
         output = click.option(
             "-o",
             "--output",
-            required=True,
+            required=required,
             type=OutputPath(is_path=True),
             help=told,
         )

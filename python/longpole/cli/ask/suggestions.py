@@ -17,9 +17,12 @@ _CLOSE: Final = 0.75
 _WHOLE_COMMANDS: Final = ("summary", "path", "whatif", "table", "report", "convert", "ranks")
 """Commands whose options are suggested to users of another command."""
 
-_PAGE: Final = "`longpole report {traces} -o FILE.html`"
-_TRACES_OF: Final = {"diff": "NEW --diff BASE", "ranks": "FOLDER"}
-"""What `report` is given for a page of the same answer, by command; else one trace."""
+_PAGE: Final = "`{page}`"
+_PAGES: Final = {
+    "diff": "longpole diff BASE NEW --format html",
+    "ranks": "longpole report FOLDER -o FILE.html",
+}
+"""What writes a page of the same answer, by command; else `report` does."""
 
 _REMEDIES: Final = "`longpole whatif TRACE` lists the remedies with their gains"
 _EXPLAIN: Final = "`longpole whatif --remedy ID` explains a remedy"
@@ -113,8 +116,8 @@ def _suggestion(word: str, context: click.Context) -> str | None:
     ]
     close = difflib.get_close_matches(f"--{word}", own, n=1, cutoff=_CLOSE)
     if word.lower() in _ELSEWHERE and not meant:
-        traces = _TRACES_OF.get(command.name or "", "TRACE")
-        return _ELSEWHERE[word.lower()].replace("{traces}", traces)
+        page = _PAGES.get(command.name or "", "longpole report TRACE -o FILE.html")
+        return _ELSEWHERE[word.lower()].replace("{page}", page)
     suggested = [*meant, *close]
     return f"did you mean `{suggested[0]}`?" if suggested else _of_others(word, context)
 

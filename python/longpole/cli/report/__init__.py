@@ -1,4 +1,4 @@
-"""`longpole report`: write a report about traces as one HTML page, or a picture of one step."""
+"""`longpole report`: a report about traces as one HTML page, or a picture of one step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from longpole.cli.answer.windows import abstained
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
 from longpole.cli.ask.traces import named_traces, traces_argument
 from longpole.cli.ask.windows import NO_WORK, Asked, Recording, profiler_options, window_options
-from longpole.cli.diff import DIFF_ARGS, same_program_option
 from longpole.data import Row
 from longpole.files import new_file
 from longpole.report.blocks import Notes, Sentence
@@ -25,7 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from longpole.cli.answer.emit import Answer
+    from longpole.cli.report.server import Server
     from longpole.report.sections import Page
+    from longpole.trace import Trace
+
+    Named = tuple[str, Trace]
 
 __all__ = ["WrittenReport", "report"]
 
@@ -38,25 +41,30 @@ _SUFFIXES: Final = ("", ".html", ".htm", ".svg")
 @click.command()
 @answers("longpole.cli.report:WrittenReport")
 @traces_argument
-@output_options()
+@output_options(required=False)
 @click.option(
-    "--diff",
-    "base",
-    type=click.Path(readable=False),
-    metavar="BASE",
-    help="Compare with this trace or these traces.",
+    "--open",
+    "is_opened",
+    is_flag=True,
+    help="Show the page in the browser until Ctrl-C, with a link that opens the trace in Perfetto.",
 )
-@same_program_option
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    metavar="PORT",
+    help="With --open: listen on this port, such as one that ssh forwards, and only print the "
+    "address.  [default: a free port]",
+)
 @window_options("step", "step_name", "whole")
 @profiler_options
 @shared_options
 def report(
     *,
     traces: Sequence[str],
-    output: Path,
+    output: Path | None,
     force: bool,
-    base: str | None,
-    is_same_program: bool,
+    is_opened: bool,
+    port: int | None,
     options: Options,
     window: Asked,
     recording: Recording,
@@ -67,75 +75,72 @@ def report(
     the diagnostics. For several ranks of one run, it starts with the run as a whole. If FILE
     ends in .svg, write only a picture of the critical path above what devices and threads did.
 
+    With --open, the page is served on 127.0.0.1. Its address works once. The link to Perfetto
+    loads the trace and its critical path from the same server.
+
     \b
     Examples:
       longpole report trace.json.gz -o report.html
       longpole report trace.json.gz -o step.svg --step 3
       longpole report rank*.json.gz -o report.html
-      longpole report after.json.gz --diff before.json.gz -o diff.html
+      longpole report trace.json.gz --open
+      ssh -L 8000:127.0.0.1:8000 host longpole report trace.json.gz --open --port 8000
     """
-    from longpole.report.page import page_text
+    from longpole.cli.report.server import Server
 
-    require(
-        output.suffix.lower() in _SUFFIXES,
-        f"--output ends in .html (a page) or .svg (a picture), not {output.suffix!r}",
-    )
-    _check_comparison(base, window, recording, is_same_program=is_same_program)
-    if output.suffix == ".svg":
+    require(output is not None or is_opened, "give -o FILE, or --open to show the page")
+    require(port is None or is_opened, "--port needs --open")
+    if output is not None:
         require(
-            len(traces) == 1 and base is None, "a picture (.svg) shows one trace; give only one"
+            output.suffix.lower() in _SUFFIXES,
+            f"--output ends in .html (a page) or .svg (a picture), not {output.suffix!r}",
         )
-        return options.emit(_picture(traces[0], output, options, window, recording, force=force))
-    if base is None:
-        page, paths = _page(traces, options, window, recording)
-    else:
-        compared = {"as_recorded": recording.as_recorded, "is_same_program": is_same_program}
-        page, paths = _diff_page(traces, base, options, window.step_name, **compared)
-    inputs = [Path(path) for path in paths if path != "-"]
-    with new_file(output, force=force, inputs=inputs) as unfinished:
-        unfinished.write_text(page_text(page), encoding="utf-8")
-    return options.emit(_written(page, paths, output))
-
-
-def _check_comparison(
-    base: str | None, window: Asked, recording: Recording, *, is_same_program: bool
-) -> None:
-    """Refuse options that a comparison, or a report without one, would ignore."""
-    if base is None:
-        require(not is_same_program, "--same-program needs --diff")
-        return
-    is_of_one = window.step is not None or window.whole or recording.step_time_ns is not None
-    require(not is_of_one, "--step, --whole and --step-time are about one trace, without --diff")
-
-
-def _page(
-    traces: Sequence[str],
-    options: Options,
-    window: Asked,
-    recording: Recording,
-) -> tuple[Page, list[str]]:
-    """Create the page, and return the names of its inputs."""
-    from longpole.cli.report.page import report_page
-
+        if output.suffix == ".svg":
+            require(len(traces) == 1, "a picture (.svg) shows one trace; give only one")
+            require(not is_opened, "--open shows a page, not a picture (.svg)")
+            answer = _picture(traces[0], output, options, window, recording, force=force)
+            return options.emit(answer)
     with usage_errors():
         named = named_traces(traces, options, args="default")
-        recorded = None
-        if len(named) == 1:
-            [(path, recorded)] = named
-            named = [(path, recording.of(recorded, step_name=window.step_name))]
-        return report_page(named, window, recorded), [path for path, _ in named]
+        page = _page(named, window, recording)
+    if output is not None:
+        _write(page, named, output, force=force)
+    if not is_opened:
+        return options.emit(_written(page, named, output))
+    with Server(port or 0) as server:
+        _add_trace(server, named, window)
+        server.show(page)
+        code = options.emit(_written(page, named, output, address=server.opening_address))
+        server.serve(opens_browser=port is None)
+        return code
 
 
-def _diff_page(
-    traces: Sequence[str], base: str, options: Options, step_name: str | None, **compared: bool
-) -> tuple[Page, list[str]]:
-    from longpole.cli.report.page import diff_page
+def _page(named: Sequence[Named], window: Asked, recording: Recording) -> Page:
+    from longpole.cli.report.page import report_page
 
-    named = named_traces(traces, options, args=DIFF_ARGS)
-    old = named_traces([base], options, args=DIFF_ARGS)
-    with usage_errors():
-        page = diff_page(old, named, step_name=step_name, **compared)
-    return page, [path for path, _ in (*old, *named)]
+    if len(named) > 1:
+        return report_page(named, window)
+    [(path, recorded)] = named
+    trace = recording.of(recorded, step_name=window.step_name)
+    return report_page([(path, trace)], window, recorded)
+
+
+def _write(page: Page, named: Sequence[Named], output: Path, *, force: bool) -> None:
+    from longpole.report.page import page_text
+
+    inputs = [Path(path) for path, _ in named if path != "-"]
+    with new_file(output, force=force, inputs=inputs) as unfinished:
+        unfinished.write_text(page_text(page), encoding="utf-8")
+
+
+def _add_trace(server: Server, named: Sequence[Named], window: Asked) -> None:
+    """Serve the only trace for Perfetto, as recorded."""
+    if len(named) > 1:
+        return
+    [(name, trace)] = named
+    chosen = window.window(trace)
+    if chosen is not None and name != "-":
+        server.add_trace(name, window.path(trace, chosen))
 
 
 def _picture(
@@ -156,7 +161,7 @@ def _picture(
         title = f"{Path(name_of(name)).name}: {chosen.title}, {duration(drawn.length_ns)}"
         unfinished.write_text(picture(drawn, title), encoding="utf-8")
     n_bytes = output.stat().st_size
-    found = WrittenReport(output=str(output), bytes=n_bytes, sections=[])
+    found = WrittenReport(output=str(output), address=None, bytes=n_bytes, sections=[])
     document = Document(
         schema=_SCHEMA,
         input={"path": name},
@@ -170,27 +175,39 @@ def _picture(
 class WrittenReport(Row):
     """The written report."""
 
-    output: str
-    """Path of the file."""
+    output: str | None
+    """Path of the file; null if the page is only shown."""
+    address: str | None
+    """Address of the page with `--open`; it works once."""
     bytes: int
+    """Size of the page or picture."""
     sections: list[str]
     """Sections of the page; none for a picture."""
 
 
-def _written(page: Page, paths: Sequence[str], output: Path) -> Answer:
-    """Report what was written to which file."""
+def _written(
+    page: Page, named: Sequence[Named], output: Path | None, *, address: str | None = None
+) -> Answer:
+    """Report what was written to which file, or is shown at which address."""
     from longpole.cli.report.page import APART
+    from longpole.report.page import page_text
 
-    n_bytes = output.stat().st_size
+    n_bytes = output.stat().st_size if output else len(page_text(page).encode())
     told = f"{output}: {count(len(page.sections), 'section')}, {n_bytes / 1e6:.1f} MB"
     sections = [section.key for section in page.sections]
     apart = [Notes([APART])] if sections[:1] == ["traces"] else []
-    found = WrittenReport(output=str(output), bytes=n_bytes, sections=sections)
+    paths = [path for path, _ in named]
+    found = WrittenReport(
+        output=None if output is None else str(output),
+        address=address,
+        bytes=n_bytes,
+        sections=sections,
+    )
     document = Document(
         schema=_SCHEMA,
-        input={"path": paths[0], "traces": list(paths)},
+        input={"path": paths[0], "traces": paths},
         data=found,
-        blocks=lambda: [Sentence(told), *apart],
+        blocks=lambda: [*([Sentence(told)] if output else []), *apart],
         records=lambda: [record_of(found)],
     )
     return document, exit_codes.OK

@@ -1,20 +1,17 @@
-"""Builds the page of a report: the answers about traces, or the difference of two sides."""
+"""Builds the page of a report: the answers about traces."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.analyses.catalogue import answer_blocks, question, questions
 from longpole.analyses.check import why_empty
 from longpole.analyses.summary import summary
-from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.overview import overview
+from longpole.cli.answer.pages import facts_of, known_limits, names_of
 from longpole.cli.answer.windows import caveats, window_warnings
 from longpole.cli.check import check_answer
-from longpole.cli.diff import diff_sections
 from longpole.cli.ranks import rank_sections
 from longpole.cli.summary import time_blocks
 from longpole.critical_path.explain import path_blocks
@@ -24,7 +21,7 @@ from longpole.plot.lanes import lanes
 from longpole.report.blocks import Chart, Column, Headline, Notes, Sentence, Table, Value, tabulated
 from longpole.report.lanes import EventLinks
 from longpole.report.sections import Page, Section, events_in
-from longpole.wording import count, duration, operator_name, short_names
+from longpole.wording import count, duration, operator_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +38,7 @@ if TYPE_CHECKING:
 
     Named = tuple[str, Trace]
 
-__all__ = ["APART", "LIMITS", "diff_page", "names_of", "report_page"]
+__all__ = ["APART", "report_page"]
 
 _TOP: Final = 15
 # Maximum rows of each table, for one trace and for several.
@@ -55,20 +52,11 @@ _RELEVANT: Final[dict[Side, tuple[str, ...]]] = {
     "copies": ("copy_summary", "overlap"),
 }
 """Tables with more detail about what limits a program."""
-LIMITS: Final = (
-    "Gains are upper bounds: they assume that a change causes no new work.",
-    "Gains overlap, so they must not be added up.",
-    "What the profiler added to the host is an estimate; of several ranks, it is not taken off.",
-    "Without `cuda_sync` records, waits between calls and streams are inferred if possible.",
-    "One rank cannot tell whether others were late: time in communication may be waiting for them.",
-)
-"""Limits that are listed at the end of a report."""
 APART: Final = (
     "These traces are not ranks of one run, or share no collectives, so each is shown alone. "
-    "`longpole report NEW --diff BASE -o FILE` compares two runs."
+    "`longpole diff BASE NEW --format html` compares two runs."
 )
 """What a report of several traces says if nothing joins them."""
-_LIMITS: Final = Section("limits", "Known limits", [Notes(LIMITS)], is_folded=True)
 _REST: Final = (
     Column("trace", "name"),
     Column("rank", "number"),
@@ -76,8 +64,6 @@ _REST: Final = (
     Column("length", "duration"),
     Column("verdict"),
 )
-_WIDEST: Final = 48
-_MOST_DEVICES: Final = 3
 # Maximum number of events with links.
 _MOST: Final = 1_000
 _COLUMNS: Final[dict[Column, Value]] = {
@@ -98,32 +84,11 @@ def report_page(traces: Sequence[Named], asked: Asked, recorded: Trace | None = 
     """
     names, facts = names_of(traces), facts_of(traces)
     if len(traces) == 1:
-        sections = [*_About(*traces[0], asked, recorded=recorded).sections(), _LIMITS]
+        sections = [*_About(*traces[0], asked, recorded=recorded).sections(), known_limits()]
         return Page(f"longpole: {names[0]}", facts, sections)
     together, ranks = rank_sections(traces, step_name=asked.step_name)
-    sections = [*together, _each(traces, names, ranks, asked), _LIMITS]
+    sections = [*together, _each(traces, names, ranks, asked), known_limits()]
     return Page(f"longpole: {count(len(traces), 'trace')}", facts, sections)
-
-
-def diff_page(
-    base: Sequence[Named],
-    new: Sequence[Named],
-    *,
-    step_name: str | None,
-    as_recorded: bool = False,
-    is_same_program: bool = False,
-) -> Page:
-    """Report what changed between two sides."""
-    from longpole.analyses.diff import diff
-
-    sides = [[trace for _, trace in side] for side in (base, new)]
-    found = diff(
-        *sides, step_name=step_name, as_recorded=as_recorded, is_same_program=is_same_program
-    )
-    sections = diff_sections(found, *sides, top=_TOP, step_name=step_name)
-    names = names_of([*base, *new])
-    title = f"longpole: {names[0]} → {names[len(base)]}"
-    return Page(title, facts_of([*base, *new]), [*sections, _LIMITS])
 
 
 def _each(
@@ -303,62 +268,6 @@ class _About:
         blocks = [each for each in document.blocks() if not isinstance(each, Headline)]
         blocks = blocks or [Sentence("No problems found.")]
         return self.section("diagnostics", "Diagnostics", blocks)
-
-
-def names_of(traces: Sequence[Named]) -> list[str]:
-    """Return short names of traces: their files, with as many folders as needed to differ."""
-    paths = [PurePath(path) for path, _ in traces]
-    names = [path.name for path in paths]
-    if len(set(names)) < len(names):
-        folder = _folder(traces)
-        names = [str(path.relative_to(folder)) if folder else str(path) for path in paths]
-    return short_names([name_of(name) for name in names], _WIDEST)
-
-
-def facts_of(traces: Sequence[Named]) -> list[str]:
-    """Return the facts about the traces that were read."""
-    (path, first), several = traces[0], len(traces) > 1
-    n_events = count(sum(trace.n_events for _, trace in traces), "event")
-    formats = sorted({trace.format for _, trace in traces})
-    folder = _folder(traces)
-    inside = f" in {name_of(folder)}" if folder not in ("", ".") else ""
-    where = f"{count(len(traces), 'trace')}{inside}"
-    facts = [where if several else name_of(path), n_events, *formats]
-    if several:
-        facts += _ranks(traces)
-    elif first.rank is not None:
-        facts.append(f"rank {first.rank}" + (f" of {first.world_size}" if first.world_size else ""))
-    damaged = [
-        name
-        for name, (_, trace) in zip(names_of(traces), traces, strict=True)
-        if trace.status == "recovered"
-    ]
-    return [", ".join([*facts, *_devices(traces)]), *map(_damaged, damaged)]
-
-
-def _folder(traces: Sequence[Named]) -> str:
-    """Return the folder that all traces are in; empty if they have none in common."""
-    folders = [str(PurePath(path).parent) for path, _ in traces]
-    try:
-        return os.path.commonpath(folders)
-    except ValueError:
-        return ""
-
-
-def _ranks(traces: Sequence[Named]) -> list[str]:
-    ranks = {trace.rank for _, trace in traces if trace.rank is not None}
-    sizes = {trace.world_size for _, trace in traces if trace.world_size}
-    of = f" of {sizes.pop()}" if len(sizes) == 1 else ""
-    return [f"{count(len(ranks), 'rank')}{of}"] if ranks else []
-
-
-def _devices(traces: Sequence[Named]) -> list[str]:
-    names = {str(name) for _, trace in traces for name in trace.devices["name"].drop_nulls()}
-    return sorted(names - {""})[:_MOST_DEVICES]
-
-
-def _damaged(name: str) -> str:
-    return f"{name} is damaged; the answers use the intact part. See the diagnostics."
 
 
 def _linked(

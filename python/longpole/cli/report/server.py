@@ -1,4 +1,4 @@
-"""`longpole view`: show a report in the browser, with a link to the trace in Perfetto."""
+"""`longpole report --open`: serves a report to one browser, and the trace to Perfetto."""
 
 from __future__ import annotations
 
@@ -6,82 +6,27 @@ import secrets
 import sys
 import tempfile
 import webbrowser
+from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-import click
+from longpole.report.page import page_text
 
-from longpole.cli.answer import exit_codes
-from longpole.cli.answer.problems import usage_errors
-from longpole.cli.ask.options import Options, page_options
-from longpole.cli.ask.traces import named_traces, trace_argument
-from longpole.cli.ask.windows import Asked, window_options
+if TYPE_CHECKING:
+    from longpole.critical_path import CriticalPath
+    from longpole.report.sections import Page
 
-__all__ = ["Server", "perfetto_link", "view"]
+__all__ = ["Server", "perfetto_link"]
 
 _HOST: Final = "127.0.0.1"
 _PERFETTO: Final = "https://ui.perfetto.dev"
 _COOKIE: Final = "longpole"
-
-
-@click.command()
-@trace_argument
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65_535),
-    metavar="PORT",
-    default=0,
-    help="Port to listen on.  [default: a free one]",
-)
-@click.option("--no-browser", is_flag=True, help="Print the address; do not open a browser.")
-@window_options("step", "step_name", "whole")
-@page_options
-def view(*, trace: str, port: int, no_browser: bool, options: Options, window: Asked) -> int:
-    """Show a report in the browser, with a link to the trace in Perfetto.
-
-    Serves the page of `longpole report` on 127.0.0.1 until you press Ctrl-C. The address works
-    once. The link to Perfetto loads the trace and its critical path from the same server.
-
-    \b
-    Examples:
-      longpole view trace.json.gz
-      ssh -L 8000:127.0.0.1:8000 host longpole view trace.json.gz --port 8000 --no-browser
-    """
-    with Server(port) as server:
-        _fill(server, trace, options, window)
-        sys.stderr.write(f"{server.opening_address}  (works once; Ctrl-C ends)\n")
-        if not no_browser:
-            webbrowser.open(server.opening_address)
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            return exit_codes.OK
-    return exit_codes.OK
-
-
-def _fill(server: Server, path: str, options: Options, window: Asked) -> None:
-    """Create the page and the archive to serve."""
-    from longpole.cli.report.page import report_page
-    from longpole.report.page import page_text
-
-    [(name, trace), *_] = named_traces([path], options, args="default")
-    with usage_errors():
-        page = report_page([(name, trace)], window)
-        chosen = window.window(trace)
-    if chosen is not None and name != "-":
-        with tempfile.TemporaryDirectory() as folder:
-            archive = Path(folder, "trace.zip")
-            window.path(trace, chosen).to_perfetto(archive, beside=name)
-            server.archive = archive.read_bytes()
-        link = ("Open the trace with its critical path in Perfetto", perfetto_link(server))
-        page = replace(page, links=(link,))
-    server.page = page_text(page).encode()
 
 
 class Server(ThreadingHTTPServer):
@@ -102,6 +47,26 @@ class Server(ThreadingHTTPServer):
         """Report an error of a request on stderr, unless the client has disconnected."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
+
+    def show(self, page: Page) -> None:
+        """Serve a page, with a link to Perfetto if there is an archive for it."""
+        link = ("Open the trace with its critical path in Perfetto", perfetto_link(self))
+        self.page = page_text(replace(page, links=(link,)) if self.archive else page).encode()
+
+    def add_trace(self, name: str, path: CriticalPath) -> None:
+        """Serve a trace with its critical path, for Perfetto."""
+        with tempfile.TemporaryDirectory() as folder:
+            archive = Path(folder, "trace.zip")
+            path.to_perfetto(archive, beside=name)
+            self.archive = archive.read_bytes()
+
+    def serve(self, *, opens_browser: bool) -> None:
+        """Serve until Ctrl-C."""
+        sys.stderr.write(f"{self.opening_address}  (works once; Ctrl-C ends)\n")
+        if opens_browser:
+            webbrowser.open(self.opening_address)
+        with suppress(KeyboardInterrupt):
+            self.serve_forever()
 
     @property
     def address(self) -> str:

@@ -1,20 +1,24 @@
-"""The server of `longpole view` answers only the holder of the token."""
+"""The server of `longpole report --open` answers only the holder of the token."""
 
 from __future__ import annotations
 
 import http.client
+import json
 import socket
 import threading
+import webbrowser
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
 import pytest
 
+import longpole
 from longpole.cli import program
-from longpole.cli.ask.options import Options
 from longpole.cli.ask.windows import Asked
-from longpole.cli.view import Server, _fill, perfetto_link
+from longpole.cli.report import _add_trace
+from longpole.cli.report.page import report_page
+from longpole.cli.report.server import Server, perfetto_link
 from longpole.testing import TraceBuilder
 
 
@@ -22,9 +26,10 @@ from longpole.testing import TraceBuilder
 def server(tmp_path):
     trace = TraceBuilder().step(1, (0, 100)).launch("gemm", call=(0, 5), work=(6, 90))
     path = trace.write(tmp_path / "trace.json")
-    options = Options("text", "never", debug=False)
+    named = [(str(path), longpole.read_trace(path, args="default"))]
     with Server() as found:
-        _fill(found, str(path), options, Asked())
+        _add_trace(found, named, Asked())
+        found.show(report_page(named, Asked()))
         thread = threading.Thread(target=found.serve_forever, daemon=True)
         thread.start()
         yield found
@@ -111,5 +116,62 @@ def test_perfetto_alone_may_take_the_archive(server):
     assert b"ui.perfetto.dev" in ask(server, "/", Cookie=opened(server))[1]
 
 
+@pytest.fixture
+def opened_at(monkeypatch):
+    """End the server at once, as Ctrl-C does; list the addresses that the browser is given."""
+    found: list[str] = []
+
+    def interrupted(_server):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Server, "serve_forever", interrupted)
+    monkeypatch.setattr(webbrowser, "open", found.append)
+    return found
+
+
+def test_the_browser_is_given_the_address_that_is_printed(tmp_path, opened_at, capsys):
+    path = str(TraceBuilder().kernel("gemm", (0, 5)).write(tmp_path / "trace.json"))
+    assert program.run(["report", path, "--open"]) == 0
+    printed = capsys.readouterr()
+    [address] = opened_at
+    assert printed.err == f"{address}  (works once; Ctrl-C ends)\n"
+    assert printed.out == ""
+    assert [*tmp_path.iterdir()] == [tmp_path / "trace.json"]
+
+
+def test_a_port_is_for_another_machine_whose_browser_opens_it(tmp_path, opened_at, capsys):
+    path = str(TraceBuilder().kernel("gemm", (0, 5)).write(tmp_path / "trace.json"))
+    assert program.run(["report", path, "--open", "--port", "0", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert opened_at == []
+    data = json.loads(printed.out)["data"]
+    assert printed.err == f"{data['address']}  (works once; Ctrl-C ends)\n"
+    assert data["output"] is None
+
+
+def test_a_page_that_is_shown_can_be_kept(tmp_path, opened_at, capsys):
+    path = str(TraceBuilder().kernel("gemm", (0, 5)).write(tmp_path / "trace.json"))
+    output = tmp_path / "report.html"
+    assert program.run(["report", path, "--open", "-o", str(output)]) == 0
+    assert "report.html" in capsys.readouterr().out
+    assert len(opened_at) == 1
+    assert "gemm" in output.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "give -o FILE, or --open to show the page"),
+        (["-o", "page.html", "--port", "80"], "--port needs --open"),
+        (["-o", "step.svg", "--open"], "--open shows a page, not a picture"),
+    ],
+)
+def test_options_without_effect_are_refused(tmp_path, options, message, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    TraceBuilder().kernel("gemm", (0, 5)).write(tmp_path / "trace.json")
+    assert program.run(["report", "trace.json", *options]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_a_trace_that_is_not_there_is_said(tmp_path):
-    assert program.run(["view", str(tmp_path / "none.json"), "--no-browser"]) == 3
+    assert program.run(["report", str(tmp_path / "none.json"), "--open"]) == 3
