@@ -9,9 +9,10 @@ RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml C
 FUZZ_SECONDS ?= 600
 TARGET ?= reader
 FROM ?= 0
+PEERS ?= torch mindspore hta
 WALKED ?= 20000
 
-.PHONY: help run docs test test-rust test-python test-long fuzz fuzz-coverage walk audit test-torch bench-read bench-truth bench-quiet bench-commands bench-path bench-analyses bench-runner bench-extract bench-chakra bench-compare bench-diff bench-tune clean tools
+.PHONY: help run docs test test-rust test-python test-long fuzz fuzz-coverage walk audit test-real test-peers bench-read bench-truth bench-quiet bench-commands bench-path bench-analyses bench-runner bench-extract bench-chakra bench-compare bench-diff bench-tune clean tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -56,7 +57,8 @@ test-python: $(BUILT)
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest longpole._core
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n 2 -m "not slow"
+	$(BIN)/pytest -n 2 -m "not slow and not real_time"
+	$(BIN)/pytest -m "real_time and not slow"
 
 test-long: $(BUILT) audit walk ## the checks that take minutes
 	cargo test --release --locked -- --include-ignored
@@ -79,8 +81,11 @@ walk: $(BUILT) ## ask commands, tables and tools about damaged inputs; WALKED=20
 audit: $(READY) ## licences and sources of all dependencies; advisories where their database is
 	$(BIN)/python tests/oracles/audit.py
 
-test-torch: $(BUILT) ## the checks that need torch, which must be installed in .venv
-	$(BIN)/pytest -m torch
+test-real: $(BUILT) ## what `make test` skips for want of a package, with the packages, in .venv-real
+	$(BIN)/python tests/oracles/environment.py real -n 2 -m "not slow" --beyond=$(BIN)/python
+
+test-peers: $(BUILT) ## the same with torch, MindSpore, HTA and Chakra; PEERS names the groups
+	for group in $(PEERS); do $(BIN)/python tests/oracles/environment.py $$group -m "not slow" --beyond=$(BIN)/python --needing=$$group || exit 1; done
 
 bench-read: $(BUILT) ## time the reader against its peers
 	$(BIN)/python -m pip install --quiet --group bench
@@ -126,4 +131,4 @@ bench-analyses: $(BUILT) ## time every table after reading, and HTA where it is 
 	$(BIN)/python benches/bench_analyses.py
 
 clean: ## remove what was built
-	rm -rf $(VENV) .build target
+	rm -rf $(VENV) .venv-* .build target

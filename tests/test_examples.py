@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
 import os
 import re
@@ -90,10 +89,11 @@ def test_the_cells_of_a_notebook_run(notebook, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.needs("nbclient", "ipykernel")
 def test_a_notebook_runs_in_jupyter(notebook, tmp_path):
-    pytest.importorskip("ipykernel", reason="needs nbclient and ipykernel")
-    nbclient = pytest.importorskip("nbclient", reason="needs nbclient and ipykernel")
-    nbformat = pytest.importorskip("nbformat")
+    import nbclient
+    import nbformat
+
     found = nbformat.read(notebook, as_version=4)
     kernel = {"kernel_name": "python3", "resources": {"metadata": {"path": str(tmp_path)}}}
     nbclient.NotebookClient(found, timeout=120, **kernel).execute()
@@ -114,8 +114,7 @@ PROGRAMS = sorted(
 )
 
 
-@pytest.mark.torch
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+@pytest.mark.needs("torch")
 def test_programs_are_measured_and_one_that_fails_stops_no_other(tmp_path):
     script = ROOT / "examples/remedies/measure.py"
     names = ["unaligned_products", "no_such_program", "decoy_scatter"]
@@ -149,7 +148,6 @@ def test_a_program_says_what_it_shows(path):
 
 
 RECORD = Path(__file__).parents[1] / "examples/record_trace.py"
-HAS_TORCH = importlib.util.find_spec("torch") is not None
 
 
 def test_without_torch_it_says_so_and_exits_with_5():
@@ -161,8 +159,7 @@ def test_without_torch_it_says_so_and_exits_with_5():
     assert done.stderr == "error: this needs torch [missing]\nhint: pip install torch\n"
 
 
-@pytest.mark.torch
-@pytest.mark.skipif(not HAS_TORCH, reason="needs torch")
+@pytest.mark.needs("torch")
 @pytest.mark.parametrize("name", ["training", "inference"])
 def test_what_it_records_has_steps_and_an_answer(name, tmp_path):
     arguments = [name, "--device", "cpu", "--steps", "2", "--execution-trace", "-o", str(tmp_path)]
@@ -179,8 +176,7 @@ def test_what_it_records_has_steps_and_an_answer(name, tmp_path):
         longpole.read_trace(tmp_path / f"{name}-cpu.et.json")
 
 
-@pytest.mark.torch
-@pytest.mark.skipif(not HAS_TORCH, reason="needs torch")
+@pytest.mark.needs("torch")
 def test_ranks_that_train_together_are_one_run(tmp_path):
     arguments = ["training", "--device", "cpu", "--steps", "2", "--ranks", "2"]
     arguments += ["--execution-trace", "-o", str(tmp_path)]

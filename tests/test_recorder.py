@@ -3,21 +3,19 @@
 A profiler that writes a small trace stands in for that of torch where torch is not needed.
 """
 
-import importlib.util
 import json
 import subprocess
 import sys
 import textwrap
 import warnings
+from contextlib import ExitStack
 
 import pytest
 
 import longpole
 from longpole import recorder as module
 from longpole.testing import TraceBuilder
-
-HAS_TORCH = importlib.util.find_spec("torch") is not None
-needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="needs torch")
+from processes import started
 
 
 class Profiler:
@@ -247,8 +245,7 @@ LOOP = """
 """
 
 
-@pytest.mark.torch
-@needs_torch
+@pytest.mark.needs("torch")
 @pytest.mark.parametrize(
     "loop",
     [
@@ -278,8 +275,7 @@ def test_torch_records_the_steps_with_marks_and_shapes(loop, tmp_path):
     assert "recorded 3 steps in trace.json.gz" in done.stderr
 
 
-@pytest.mark.torch
-@needs_torch
+@pytest.mark.needs("torch")
 def test_an_error_in_the_program_of_torch_keeps_the_steps_before_it(tmp_path):
     program = """
     with longpole.record("t.json.gz", steps=5, warm_up=0, timed_steps=1) as recorder:
@@ -295,7 +291,7 @@ def test_an_error_in_the_program_of_torch_keeps_the_steps_before_it(tmp_path):
     assert longpole.read_trace(tmp_path / "t.json.gz").steps.height >= 2
 
 
-@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="needs jax")
+@pytest.mark.needs("jax")
 def test_jax_records_the_steps_with_marks(tmp_path):
     program = """
     import jax, longpole
@@ -309,8 +305,7 @@ def test_jax_records_the_steps_with_marks(tmp_path):
     assert (trace.status, trace.format, trace.steps.height) == ("ok", "xprof-json", 3)
 
 
-@pytest.mark.torch
-@needs_torch
+@pytest.mark.needs("torch")
 def test_two_ranks_of_ddp_write_two_files(tmp_path):
     program = """
     import sys, torch, longpole
@@ -325,15 +320,15 @@ def test_two_ranks_of_ddp_write_two_files(tmp_path):
     longpole.record(train, sys.argv[2] + "/trace.json.gz", steps=2)
     distributed.destroy_process_group()
     """
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(program), str(rank), str(tmp_path)],
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in (0, 1)
-    ]
-    said = [rank.communicate(timeout=300)[1] for rank in ranks]
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    with ExitStack() as stack:
+        ranks = [
+            stack.enter_context(
+                started([*command, str(rank), str(tmp_path)], stderr=subprocess.PIPE, text=True)
+            )
+            for rank in (0, 1)
+        ]
+        said = [rank.communicate(timeout=240)[1] for rank in ranks]
     assert [rank.returncode for rank in ranks] == [0, 0], said
     assert "recorded" in said[0]
     assert "recorded" not in said[1]

@@ -13,6 +13,7 @@ import pytest
 from longpole.bench.run.guard import Guard, Order
 from longpole.testing import TraceBuilder
 from oracles.watching import run_module
+from processes import started
 
 ROOT = Path(__file__).parents[1]
 CRATES = sorted(path.parent.parent for path in ROOT.glob("rust/*/src/lib.rs"))
@@ -145,8 +146,8 @@ with Client(pathlib.Path("given")) as client:
 """
 
 
+@pytest.mark.needs("mcp")
 def test_a_question_of_an_agent_opens_files_of_its_folders_only(given):
-    pytest.importorskip("mcp", reason="needs the extra mcp")
     (given / "link.json").symlink_to(given.parent / "secret/trace.json")
     (given.parent / "asks.py").write_text(ASKS)
     questions = [
@@ -182,11 +183,10 @@ def test_a_name_is_text_in_a_web_page(tmp_path):
 
 def test_only_descendants_are_ended():
     guard = Guard()
-    with subprocess.Popen(["/bin/sleep", "60"]) as bystander:
+    with started(["/bin/sleep", "60"]) as bystander:
         script = "setsid sleep 60 & sleep 60"
         order = Order(["/bin/sh", "-c", script], dict(os.environ), None, 0.2, 0.1, 0.1)
         assert guard.run(order, lambda *_: None).stopped == "limit"
         guard.close()
         time.sleep(0.1)
         assert bystander.poll() is None
-        bystander.kill()

@@ -29,7 +29,8 @@ def builder():
 
 
 def samples(data):
-    schema = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as schema
+
     names, found = {}, {}
     for packet in schema.Trace.FromString(data).packet:
         if packet.HasField("track_descriptor"):

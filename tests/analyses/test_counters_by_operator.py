@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import importlib.util
 import json
 
 import polars as pl
@@ -176,9 +175,7 @@ def test_the_order_of_the_file_changes_nothing_and_missing_kernels_are_told():
     assert found["top_level_op"].head(74).null_count() == 74
 
 
-@pytest.mark.skipif(
-    not all(map(importlib.util.find_spec, ("pandas", "pyarrow"))), reason="needs pandas and pyarrow"
-)
+@pytest.mark.needs("pandas", "pyarrow")
 def test_a_frame_becomes_one_of_pandas():
     [frame] = longpole.get_counter_data_with_operators(counted(launched("mm"), "mm", 1, 2).read())
     assert list(frame.to_pandas()["bottom_level_op"]) == ["aten::mm"]

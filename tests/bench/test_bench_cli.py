@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from processes import started
+
 LONGPOLE = [sys.executable, "-m", "longpole"]
 GEMM = {"argv": ["sh", "-c", "echo OP:gemm,TIME:0.5,WS:64"], "key": "gemm", "tags": {"m": 64}}
 
@@ -60,12 +62,13 @@ def test_an_interrupted_run_says_how_to_go_on(bench, tmp_path, number, code):
     job = {"argv": ["sh", "-c", "echo x >> runs; sleep 0.3"], "format": "none"}
     write_jobs(tmp_path, *({**job, "key": f"j{index}"} for index in range(6)))
     command = [*LONGPOLE, "bench", "run", "jobs.jsonl", "--devices", "cpu"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     results = tmp_path / "jobs.results.jsonl"
-    while not results.exists() or not results.stat().st_size:
-        time.sleep(0.01)
-    os.kill(process.pid, number)
-    _, said = process.communicate(timeout=10)
+    with started(command, stderr=subprocess.PIPE, text=True) as process:
+        while not results.exists() or not results.stat().st_size:
+            assert process.poll() is None
+            time.sleep(0.01)
+        os.kill(process.pid, number)
+        _, said = process.communicate(timeout=120)
     assert process.returncode == code
     assert "continue with `longpole bench resume jobs.results.jsonl`" in said
     assert "Traceback" not in said

@@ -1,8 +1,6 @@
 """Many jobs on many devices, with everything that goes wrong going wrong."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -19,6 +17,7 @@ from longpole.bench import (
     final_records,
     read_results,
 )
+from processes import started
 
 # What a job does goes by its number: of ten one fails, and two devices fall off the bus.
 SCRIPT = """
@@ -77,11 +76,10 @@ def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path):
     results = tmp_path / "jobs.results.jsonl"
     longpole = [sys.executable, "-m", "longpole", "bench"]
     command = [*longpole, "run", "jobs.jsonl", "--devices", "fake:8", "--grace", "0.2"]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
-    while not results.exists() or results.read_bytes().count(b"\n") < 150:
-        time.sleep(0.01)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    with started(command, cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
+        while not results.exists() or results.read_bytes().count(b"\n") < 150:
+            assert process.poll() is None
+            time.sleep(0.01)
     time.sleep(1.5)  # the guards have ended what was running
     decided = {record.id for record in read_results(results).records if record.is_decided}
     begun_before = (tmp_path / "runs").read_text().split()

@@ -85,13 +85,11 @@ def test_a_callback_that_raises_ends_the_run_and_is_raised(tmp_path):
     def refuse(record):
         raise KeyError(record.id)
 
-    started = time.monotonic()
-    jobs = [prints(1, "first"), *(shell("sleep 30") for _ in range(20))]
+    jobs = [prints(1, "first"), *(shell("sleep 600") for _ in range(20))]
     with Runner(["fake:2"], results=tmp_path / "r.jsonl", policy=QUICK) as runner:
         with pytest.raises(KeyError, match="first"):
             runner.run(jobs, refuse)
         assert outcomes(runner.run([prints(2, "after")])) == [Outcome.OK]
-    assert time.monotonic() - started < 3
     written = [(each.key, each.outcome) for each in read_results(tmp_path / "r.jsonl").records]
     assert written[0] == ("first", Outcome.OK)
     assert ("after", Outcome.OK) in written
@@ -105,14 +103,13 @@ def test_a_job_that_hangs_is_ended_and_the_next_runs():
     assert after.outcome is Outcome.OK
 
 
+@pytest.mark.real_time
 def test_the_limit_for_all_ends_what_runs_and_what_waits():
     policy = Policy(total_timeout_s=0.5, grace_s=0.2)
-    started = time.monotonic()
     with Runner(["fake:1"], policy=policy) as runner:
-        records = runner.run([prints(1), shell("sleep 30"), prints(2)])
+        records = runner.run([prints(1), shell("sleep 600"), prints(2)])
     assert outcomes(records) == [Outcome.OK, Outcome.CANCELLED, Outcome.CANCELLED]
     assert "limit of 0.5 s for all jobs" in records[1].message
-    assert time.monotonic() - started < 2
 
 
 def test_a_failure_is_tried_again_as_often_as_asked(tmp_path):
@@ -126,6 +123,7 @@ def test_a_failure_is_tried_again_as_often_as_asked(tmp_path):
     assert len(attempts) == 5
 
 
+@pytest.mark.real_time
 def test_a_file_that_is_being_written_is_tried_again(tmp_path):
     program = tmp_path / "prof"
     program.write_bytes(Path("/bin/true").read_bytes())
@@ -328,19 +326,17 @@ def test_results_that_cannot_be_written_stop_everything(tmp_path, monkeypatch):
             raise LongpoleError(message)
 
         monkeypatch.setattr(runner._store, "append", fail)
-        started = time.monotonic()
         with pytest.raises(LongpoleError, match="no space"):
-            runner.run([prints(1), *(shell("sleep 30") for _ in range(9))])
+            runner.run([prints(1), *(shell("sleep 600") for _ in range(9))])
         with pytest.raises(LongpoleError, match="no space"):
             runner.submit(prints(2))
-    assert time.monotonic() - started < 3
 
 
 def test_a_status_names_what_runs():
     with Runner(["fake:2"]) as runner:
         future = runner.submit(shell("sleep 0.5", "slow", format="none"))
-        time.sleep(0.2)
-        status = runner.status()
+        while not (status := runner.status()).running:
+            time.sleep(0.01)
         future.result()
     assert (status.n_jobs, status.n_open) == (1, 1)
     assert [each.id for each in status.running.values()] == ["slow"]

@@ -7,6 +7,8 @@ import pytest
 
 from longpole.bench.time.candidates import Candidates
 
+pytestmark = pytest.mark.real_time
+
 MODULE = """
 import os, signal, sys, time
 sys.path.insert(0, {tests!r})

@@ -14,10 +14,15 @@ from pathlib import Path
 import pytest
 
 from longpole.bench import final_records, read_results
+from processes import started
+
+pytestmark = pytest.mark.real_time
 
 LONGPOLE = [sys.executable, "-m", "longpole", "bench"]
 SCRIPT = 'echo "$1" >> "$RUNS"; sleep 0.02; echo OP:op_$1,TIME:1.$1,WS:0'
 COUNT = 60
+RUNS = contextlib.ExitStack()
+"""The runs of a test; they end with it."""
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +40,8 @@ def folder(tmp_path, monkeypatch):
         for number in range(COUNT)
     ]
     (tmp_path / "jobs.jsonl").write_text("\n".join(lines))
-    return tmp_path
+    with RUNS:
+        yield tmp_path
 
 
 def parents():
@@ -100,7 +106,7 @@ def start(results, n_batch):
         devices = ["--devices", "fake:2", "--grace", "0.2", "-f"]
         command = [*LONGPOLE, "run", "jobs.jsonl", "-o", results.name, *devices]
     with Path(f"log{n_batch}").open("ab") as log:
-        return subprocess.Popen(command, stdout=log, stderr=log)
+        return RUNS.enter_context(started(command, stdout=log, stderr=log))
 
 
 def check_finished(results, folder):

@@ -9,6 +9,8 @@ from longpole.bench import FakeClock, measure, read_results
 from longpole.bench.time.targets import config_labels, under_config
 from longpole.bench.time.timing import Work, WorkPlan, evaluate
 
+pytestmark = pytest.mark.real_time
+
 MODULE = '''
 import time
 from types import SimpleNamespace
@@ -152,12 +154,16 @@ class Config:
 """
 
 
-@pytest.mark.parametrize("config", [CONFIG_OF_TRITON, "from triton import Config"])
+@pytest.mark.parametrize(
+    "config",
+    [
+        CONFIG_OF_TRITON,
+        pytest.param("from triton import Config", marks=pytest.mark.needs("triton")),
+    ],
+)
 def test_a_label_from_source_finds_the_configuration_with_the_options_it_leaves_out(
     tmp_path, monkeypatch, config
 ):
-    if config != CONFIG_OF_TRITON:
-        pytest.importorskip("triton", reason="triton is not installed")
     (tmp_path / "real_kernels.py").write_text(REAL_CONFIG.format(config=config))
     monkeypatch.delitem(sys.modules, "real_kernels", raising=False)
     import real_kernels

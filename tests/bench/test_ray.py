@@ -16,9 +16,11 @@ from longpole.bench import Job, Policy, Runner, read_results
 from longpole.bench.run.cluster import Cluster, Here, _places
 from longpole.devices import Device
 from longpole.errors import DeviceError, MissingDependencyError
+from processes import started
 
 # On a busy machine, Ray needs a minute and more for new workers.
-pytestmark = [pytest.mark.timeout(600), pytest.mark.ray]
+pytestmark = pytest.mark.timeout(600)
+needs_ray = pytest.mark.needs("ray")
 WAIT_S = 240
 QUICK = Policy(launch_delay_s=0.1)
 
@@ -43,7 +45,7 @@ with Runner(
 @pytest.fixture(scope="module")
 def cluster():
     """Two nodes, each with a GPU that is not there."""
-    ray = pytest.importorskip("ray", reason="engine='ray' needs ray")
+    import ray
     from ray.cluster_utils import Cluster as Nodes
 
     nodes = Nodes()
@@ -65,6 +67,7 @@ def jobs_that_log(n_jobs, log):
     ]
 
 
+@needs_ray
 def test_every_node_works_and_one_file_holds_the_records(cluster, tmp_path):
     assert cluster
     results = tmp_path / "results.jsonl"
@@ -77,6 +80,7 @@ def test_every_node_works_and_one_file_holds_the_records(cluster, tmp_path):
     assert {record.id for record in read_results(results).records} == {job.key for job in jobs}
 
 
+@needs_ray
 def test_a_node_and_an_actor_that_die_lose_nothing(cluster, tmp_path):
     node = cluster.add_node(num_cpus=1, num_gpus=1, include_dashboard=False)
     results, n_done = tmp_path / "results.jsonl", 0
@@ -116,14 +120,13 @@ def actors():
     return found
 
 
+@needs_ray
 def test_a_driver_that_is_killed_repeats_nothing_that_is_recorded(cluster, tmp_path):
     results, log = tmp_path / "results.jsonl", tmp_path / "log"
     command = [sys.executable, "-c", DRIVER, str(results), str(log), str(tmp_path)]
     env = {**os.environ, "RAY_ADDRESS": cluster.address}
-    first = subprocess.Popen(command, env=env)
-    wait_for(lambda: results.exists() and len(read_results(results).records) >= 4)
-    first.kill()
-    first.wait()
+    with started(command, env=env):
+        wait_for(lambda: results.exists() and len(read_results(results).records) >= 4)
     recorded = {record.id.removeprefix("job") for record in read_results(results).records}
     subprocess.run(command, env=env, check=True, timeout=WAIT_S)
     written = read_results(results).records
@@ -142,6 +145,7 @@ def wait_for(condition):
         time.sleep(0.05)
 
 
+@needs_ray
 def test_limits_hold_and_a_cancelled_job_ends(cluster, tmp_path):
     assert cluster
     with Runner(["fake:1"], engine="ray", lock_folder=tmp_path) as runner:
@@ -166,6 +170,7 @@ def test_devices_that_are_called_alike_on_two_nodes_are_told_apart():
     ]
 
 
+@needs_ray
 def test_a_node_that_dies_while_it_is_asked_has_no_devices(cluster):
     node = cluster.add_node(num_cpus=1, num_gpus=1, include_dashboard=False)
     assert len(Cluster.find(["fake:1"]).places) == 3
@@ -173,6 +178,7 @@ def test_a_node_that_dies_while_it_is_asked_has_no_devices(cluster):
     assert len(Cluster.find(["fake:1"]).places) == 2
 
 
+@needs_ray
 def test_a_device_that_no_node_has_is_named(cluster):
     assert cluster
     with pytest.raises(DeviceError, match="no node of the Ray cluster has GPU-nowhere"):

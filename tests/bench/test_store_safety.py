@@ -16,6 +16,7 @@ import pytest
 from longpole.bench import Measurement, Outcome, Record, Runner, read_results
 from longpole.bench.records.store import Store, make_room
 from longpole.errors import ResultsError
+from processes import started
 
 PRECIOUS = '{"precious": [1, 2, 3]}'
 
@@ -393,7 +394,7 @@ with Store(sys.argv[1], resume=True) as store:
 def kill_while_it_writes(path, first, delay_s):
     """Return the numbers of the rows that were said to be on disk."""
     command = [sys.executable, "-c", WRITER, str(path), str(first)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with started(command, stdout=subprocess.PIPE, text=True) as process:
         said = [int(process.stdout.readline())]
         time.sleep(delay_s)
         process.send_signal(signal.SIGKILL)

@@ -7,7 +7,7 @@ from timed import answered, time
 
 from longpole.bench import compare, read_results
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
+pytestmark = [pytest.mark.real_time, pytest.mark.usefixtures("empty_folder")]
 
 BUSY = "import sys; sum(range(int(sys.argv[1])))"
 

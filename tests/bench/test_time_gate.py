@@ -8,6 +8,8 @@ import pytest
 from longpole.cli.answer import exit_codes
 from longpole.cli.program import run
 
+pytestmark = pytest.mark.real_time
+
 FAST, SLOW = (f'{sys.executable} -S -c "import time; time.sleep({ms}e-3)"' for ms in (5, 60))
 _MOST_TRIES = 4
 ONCE = ("--runs", "7", "--budget", "1")

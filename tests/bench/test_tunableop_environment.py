@@ -21,7 +21,7 @@ PREFIX = "PYTORCH_TUNABLEOP_"
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch, tmp_path, request):
     monkeypatch.chdir(tmp_path)
-    if request.node.get_closest_marker("torch") is None:  # torch can be imported only once
+    if request.node.get_closest_marker("needs") is None:  # torch can be imported only once
         monkeypatch.delitem(sys.modules, "torch", raising=False)
     tunable.reset()
     yield
@@ -287,15 +287,17 @@ def test_only_the_version_is_known_of_a_torch_that_sees_no_gpu(monkeypatch):
     assert installed.installed_validators() == ({}, False)
 
 
-@pytest.mark.torch
+@pytest.mark.needs("torch")
 def test_every_function_of_the_installed_torch_is_here():
-    torch = pytest.importorskip("torch", reason="needs torch")
+    import torch
+
     assert set(torch.cuda.tunable.__all__) <= set(tunable.__all__)
 
 
-@pytest.mark.torch
+@pytest.mark.needs("torch")
 def test_the_version_is_the_one_that_torch_writes():
-    torch = pytest.importorskip("torch", reason="needs torch")
+    import torch
+
     if not torch.cuda.is_available():
         pytest.skip("torch sees no GPU and gives no validators")
     validators = dict(torch.cuda.tunable.get_validators())

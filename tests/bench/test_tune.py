@@ -1,9 +1,7 @@
 """`longpole tune`: spaces, searches, checks, and the results of a killed search."""
 
 import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -20,8 +18,9 @@ from longpole.bench.tune.finals import hold_finals
 from longpole.bench.tune.strategies import halving
 from longpole.cli.program import run
 from longpole.devices import select
+from processes import started
 
-pytestmark = pytest.mark.usefixtures("empty_folder")
+pytestmark = [pytest.mark.real_time, pytest.mark.usefixtures("empty_folder")]
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "tune"
 
@@ -292,11 +291,10 @@ def test_a_search_that_is_killed_and_resumed_repeats_no_run(capsys):
     results = Path("out.jsonl")
     for resume in ([], ["--resume"], ["--resume"]):
         before = results.read_bytes().count(b"\n") if results.exists() else 0
-        with subprocess.Popen([*command, *resume], stdout=subprocess.DEVNULL) as process:
+        with started([*command, *resume], stdout=subprocess.DEVNULL) as process:
             while not results.exists() or results.read_bytes().count(b"\n") < before + 8:
                 assert process.poll() is None
                 time.sleep(0.01)
-            os.kill(process.pid, signal.SIGKILL)
         time.sleep(0.2)
     known = {record.id for record in read_results("out.jsonl").records if record.is_decided}
     code = searched(task, "--strategy", "exhaustive", "--runs", "3", "--resume")

@@ -21,6 +21,9 @@ from longpole.bench.tune import (
 )
 from longpole.cli.program import run
 
+NEEDS_OPTUNA = pytest.mark.needs("optuna")
+NEEDS_KERNEL_TUNER = pytest.mark.needs("kernel_tuner")
+
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
@@ -84,16 +87,15 @@ def test_a_simulation_compares_strategies_on_recorded_noise():
 
 
 @pytest.mark.parametrize(
-    ("package", "name"),
+    "name",
     [
-        ("optuna", "optuna"),
-        ("kernel_tuner", "kernel-tuner:genetic_algorithm"),
-        ("kernel_tuner", "kernel-tuner:greedy_ils"),
-        ("kernel_tuner", "kernel-tuner:simulated_annealing"),
+        pytest.param("optuna", marks=NEEDS_OPTUNA),
+        pytest.param("kernel-tuner:genetic_algorithm", marks=NEEDS_KERNEL_TUNER),
+        pytest.param("kernel-tuner:greedy_ils", marks=NEEDS_KERNEL_TUNER),
+        pytest.param("kernel-tuner:simulated_annealing", marks=NEEDS_KERNEL_TUNER),
     ],
 )
-def test_a_strategy_of_another_package_finds_a_good_candidate(package, name):
-    pytest.importorskip(package, reason=f"{name} needs {package}")
+def test_a_strategy_of_another_package_finds_a_good_candidate(name):
     effort = Effort(n_trials=40, n_runs=1)
     results = [simulate(runs_of(SPACE, bowl), Objective(), [name], effort) for _ in range(2)]
     assert results[0] == results[1]  # so that a killed search can be resumed
@@ -103,10 +105,13 @@ def test_a_strategy_of_another_package_finds_a_good_candidate(package, name):
 
 
 @pytest.mark.parametrize(
-    ("package", "name"), [("optuna", "optuna"), ("kernel_tuner", "kernel-tuner:random_sample")]
+    "name",
+    [
+        pytest.param("optuna", marks=NEEDS_OPTUNA),
+        pytest.param("kernel-tuner:random_sample", marks=NEEDS_KERNEL_TUNER),
+    ],
 )
-def test_another_package_drives_a_real_search(capsys, package, name):
-    pytest.importorskip(package, reason=f"{name} needs {package}")
+def test_another_package_drives_a_real_search(capsys, name):
     assert searched("--strategy", name, "--trials", "6") == 0
     data = found(capsys)
     assert data["strategy"] == name
@@ -275,9 +280,10 @@ def test_the_best_triton_configuration_is_found_and_written_back(capsys):
     assert list(read_triton("best.py")) == [{"BLOCK": 128, "num_warps": 8}]
 
 
+@pytest.mark.needs("plotly")
 def test_figures_of_a_search_mark_the_winner_and_what_is_tied():
-    plot = pytest.importorskip("longpole.plot")
-    pytest.importorskip("plotly", reason="figures need plotly")
+    from longpole import plot
+
     data = SimpleNamespace(
         metric="time",
         unit="ns",

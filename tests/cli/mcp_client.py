@@ -30,10 +30,14 @@ class Client:
 
     def __exit__(self, *_: object) -> None:
         assert self.server.stdin is not None
-        self.server.stdin.close()
-        self.server.wait(timeout=60)
         assert self.server.stdout is not None
-        self.server.stdout.close()
+        try:
+            self.server.stdin.close()
+            self.server.wait(timeout=60)
+        finally:
+            self.server.kill()
+            self.server.wait()
+            self.server.stdout.close()
 
     def ask(self, tool: str, arguments: Mapping[str, Any]) -> int:
         """Ask without waiting; return the number of the question."""

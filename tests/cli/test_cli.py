@@ -20,6 +20,7 @@ from longpole.report.blocks import Column, Table
 from longpole.report.text import Terminal, text
 from longpole.testing import TraceBuilder
 from longpole.wording import escape
+from processes import started
 
 LONGPOLE = (sys.executable, "-m", "longpole")
 ENVELOPE = [
@@ -354,7 +355,7 @@ def test_a_reader_that_leaves_a_usage_error_gets_no_traceback(trace):
 
 
 def test_ctrl_c_ends_with_130_and_without_a_word():
-    with subprocess.Popen(
+    with started(
         [*LONGPOLE, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         # More than a pipe holds: once it is written, the program has begun to read.
@@ -362,7 +363,7 @@ def test_ctrl_c_ends_with_130_and_without_a_word():
         process.stdin.flush()
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == exit_codes.INTERRUPTED
+        assert process.wait(120) == exit_codes.INTERRUPTED
         assert process.stderr.read() == b""
 
 

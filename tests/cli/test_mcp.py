@@ -187,8 +187,8 @@ anyio.run(main)
 """
 
 
+@pytest.mark.needs("mcp")
 def test_the_client_of_the_sdk_gets_answers(folder):
-    pytest.importorskip("mcp", reason="needs the extra mcp")
     asked = [sys.executable, "-c", CLIENT, str(folder), json.dumps(CALLS)]
     done = subprocess.run(asked, capture_output=True, text=True, check=False, env=os.environ.copy())
     assert done.returncode == 0, done.stderr

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 from contextlib import closing
@@ -22,10 +21,13 @@ from longpole.cli.mcp import tools
 from longpole.testing import TraceBuilder
 from oracles.simulator import simulate
 from oracles.simulator.nsight import write_nsight
+from processes import started
 
 EXAMPLE = Path(longpole.__file__).parent / "examples/trace.json.gz"
-pytest.importorskip("mcp", reason="needs the extra mcp")
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+pytestmark = [
+    pytest.mark.needs("mcp"),
+    pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
+]
 
 TRACE = {"trace": "trace.json.gz"}
 
@@ -158,7 +160,7 @@ def asked_often(folder, arguments, number, meanwhile):
     words = json.dumps([str(folder), "table", arguments, number])
     with (folder.parent / "answers.jsonl").open("w+b") as answers:
         command = [sys.executable, "-c", ASKS_OFTEN, words]
-        with subprocess.Popen(command, stdout=answers) as process:
+        with started(command, stdout=answers) as process:
             while process.poll() is None:
                 meanwhile()
         assert process.returncode == 0

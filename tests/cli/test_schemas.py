@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 import click
+import jsonschema
 import pytest
 
 from longpole.cli import program
@@ -24,8 +25,6 @@ from longpole.verdict import advice
 from mindspore_files import cpu_profile
 from real_traces import SHARED
 from tiny_traces import kernel, launch, operator
-
-jsonschema = pytest.importorskip("jsonschema")
 
 UNLINKED = [operator("a", 0, 10), *(kernel("K", 400 * n, 400 * n + 20) for n in range(6))]
 EMPTY = [operator("a", 5, 5), kernel("b", 5, 5)]

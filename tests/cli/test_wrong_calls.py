@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 
 import click
 import pytest
@@ -15,6 +14,7 @@ from longpole.cli import interrupts
 from longpole.cli.answer.problems import Problem
 from longpole.cli.program import run
 from longpole.testing import TraceBuilder
+from processes import started
 
 I64 = 2**63 - 1
 
@@ -108,7 +108,7 @@ print("ready", flush=True)
 try:
     import slow
     print("imported", flush=True)
-    time.sleep(30)
+    time.sleep(600)
 except KeyboardInterrupt:
     print("interrupted", hasattr(sys.modules.get("slow"), "end"))
 """
@@ -119,13 +119,11 @@ def test_an_interrupt_waits_for_the_end_of_an_import(tmp_path):
         "import time\nprint('in', flush=True)\ntime.sleep(1)\nend = 1\n"
     )
     command = [sys.executable, "-c", SLOW_IMPORT, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with started(command, stdout=subprocess.PIPE, text=True) as process:
         assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "in\n"]
-        begun = time.monotonic()
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=20)
+        output, _ = process.communicate(timeout=120)
     assert output.splitlines()[-1] == "interrupted True"
-    assert time.monotonic() - begun < 15
 
 
 def test_an_interrupt_that_is_ignored_stays_ignored():

@@ -154,10 +154,9 @@ def test_an_execution_trace_gives_overload_types_and_values(tmp_path):
     ]
 
 
-@pytest.mark.torch
+@pytest.mark.needs("torch")
 @pytest.mark.parametrize("recorded", [MM, {**MM, "Concrete Inputs": [""] * 5}])
 def test_a_script_runs_with_torch(tmp_path, recorded):
-    pytest.importorskip("torch", reason="needs torch")
     recorded = json.loads(json.dumps(recorded).replace("c10::Half", "float"))
     path = tmp_path / "op.py"
     path.write_text(script_of(args=recorded).text)

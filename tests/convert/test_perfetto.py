@@ -114,7 +114,8 @@ def test_overlapping_events_of_a_stream_stay_on_it(spans, tmp_path_factory):
 
 def assert_slices_nest(path, spans):
     """Pair begins and ends as Perfetto does: by time, and in the order of the file."""
-    schema = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as schema
+
     names, events = {}, []
     for packet in schema.Trace.FromString(path.read_bytes()).packet:
         names |= {it.iid: it.name for it in packet.interned_data.event_names}
@@ -137,8 +138,8 @@ def assert_slices_nest(path, spans):
 
 @pytest.mark.parametrize("form", ["kineto", "xplane", "perfetto", "nsight", "rocpd"])
 def test_perfetto_knows_every_field_number_and_arrow(form, tmp_path):
-    schema = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     from google.protobuf.unknown_fields import UnknownFieldSet
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as schema
 
     run, path = simulate("training", seed=3, steps=3), tmp_path / "run"
     of_bytes = {"xplane": xplane, "perfetto": perfetto}
@@ -192,7 +193,8 @@ def test_an_event_that_ends_before_it_begins_changes_no_other(tmp_path):
 
 
 def test_texts_are_written_anew_after_the_state_was_cleared(tmp_path):
-    schema = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as schema
+
     builder = TraceBuilder()
     for row in range(2_500):
         builder.operator(f"{row}" * 1_000, (row * 10, row * 10 + 5))
@@ -206,7 +208,8 @@ def test_texts_are_written_anew_after_the_state_was_cleared(tmp_path):
 
 
 def test_what_stands_on_a_track_is_named_for_people(tmp_path):
-    schema = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as schema
+
     simulate("training", seed=1, steps=2).write(tmp_path / "trace.json")
     written(longpole.read_trace(tmp_path / "trace.json"), tmp_path)
     packets = schema.Trace.FromString((tmp_path / "trace.perfetto-trace").read_bytes()).packet

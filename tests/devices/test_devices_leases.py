@@ -11,6 +11,7 @@ import pytest
 
 from longpole.devices import Lease, lock_folder
 from longpole.errors import DeviceError
+from processes import started
 
 HOLD = """
 import sys, time
@@ -48,7 +49,7 @@ def test_devices_do_not_wait_for_one_another(tmp_path):
 def test_a_holder_that_is_killed_leaves_no_lock(tmp_path):
     command = [sys.executable, "-c", HOLD, str(tmp_path)]
     with (
-        subprocess.Popen(command, stdout=subprocess.PIPE) as process,
+        started(command, stdout=subprocess.PIPE) as process,
         Lease("GPU-1", tmp_path) as lease,
     ):
         assert process.stdout.readline() == b"held\n"
@@ -58,6 +59,7 @@ def test_a_holder_that_is_killed_leaves_no_lock(tmp_path):
         assert lease.acquire(soon())
 
 
+@pytest.mark.real_time
 def test_two_that_want_a_device_all_the_time_alternate(tmp_path):
     turns = []
 

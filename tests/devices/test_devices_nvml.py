@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pynvml")
+from processes import started
+
 SOURCE = Path(__file__).with_name("fakes") / "nvml.c"
 READ_ALL = """
 import json
@@ -193,7 +194,7 @@ def test_a_locked_clock_is_released_after_kill_9(library, tmp_path, victim):
     program = JOB.replace("SCRIPT", "sleep 30")
     command = [sys.executable, "-c", program, str(tmp_path / "r.jsonl"), "1410"]
     environ = environment(library, NVML_FAKE_LOG=str(log))
-    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE) as process:
+    with started(command, env=environ, stdout=subprocess.PIPE) as process:
         wait_for(lambda: log.exists() and log.read_text() == "lock 1410 1410\n")
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         if victim == "runner":
@@ -202,7 +203,6 @@ def test_a_locked_clock_is_released_after_kill_9(library, tmp_path, victim):
             (guard,) = [pid for task in children.parents[1].iterdir() for pid in child_pids(task)]
             os.kill(guard, 9)
         wait_for(lambda: "release" in log.read_text())
-        process.kill()
 
 
 def child_pids(task):

@@ -10,8 +10,8 @@ from longpole.flops import MATRIX_OPERATORS
 from longpole.flops.attention import ATTENTION
 from longpole.flops.products import CONVOLUTIONS
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
-pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch", reason="needs torch")
+pytestmark = pytest.mark.needs("torch")
 
 from torch.utils.flop_counter import (  # noqa: E402 - behind the skip
     FlopCounterMode,

@@ -291,9 +291,10 @@ def test_without_a_library_the_error_says_which_extra_brings_one(monkeypatch):
         Profiler(backend="tensorflow", environment={})
 
 
-@pytest.mark.torch
+@pytest.mark.needs("torch")
 def test_torch_records_steps_and_operators(tmp_path):
-    torch = pytest.importorskip("torch", reason="needs torch")
+    import torch
+
     options = {"output_path": tmp_path, "environment": {}, "start_profile": False}
     options["torch_options"] = {"with_stack": True}
     with Profiler(backend="torch", device="cpu", **options) as profiler:

@@ -18,7 +18,8 @@ WAITING = [
 
 def slices(data):
     """Decode an overlay: (begin us, end us, track, name, arguments) and arrows, by slice."""
-    schema = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as schema
+
     trace = schema.Trace.FromString(data)
     tracks = {
         packet.track_descriptor.uuid: packet.track_descriptor.name

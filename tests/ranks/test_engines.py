@@ -38,7 +38,8 @@ def folder(tmp_path):
 
 @pytest.fixture(scope="module")
 def ray():
-    ray = pytest.importorskip("ray", reason="engine='ray' needs ray")
+    import ray
+
     # What Ray starts ends with the thread that started it: not with that of a test.
     started_ray(RanksError, 4)
     yield ray
@@ -149,12 +150,14 @@ def test_a_rank_whose_worker_dies_each_time_is_named_and_the_rest_is_answered(fo
 
 
 @needs_proc
+@pytest.mark.needs("ray")
 def test_ray_gives_the_same_answer_though_one_of_four_workers_is_killed(folder, ray):
     assert ray
     assert_survives_one_kill(folder, workers=4)
 
 
 @needs_proc
+@pytest.mark.needs("ray")
 def test_a_rank_that_ray_does_not_finish_in_time_is_named_and_the_rest_is_answered(folder, ray):
     assert ray
     files = sorted(folder.iterdir())
@@ -213,8 +216,8 @@ def test_ray_is_started_a_second_time_and_then_given_up(monkeypatch, n_failures)
     assert len(started) == 2
 
 
+@pytest.mark.needs("fsspec")
 def test_addresses_are_opened_by_fsspec(folder):
-    pytest.importorskip("fsspec", reason="addresses need fsspec")
     there = read_traces(f"file://{folder}")
     assert_frame_equal(read_traces(folder).calls, there.calls)
     assert_frame_equal(read_traces(folder).path(), there.path())

@@ -29,7 +29,8 @@ class Decoded:
     """The slices and arrows of a Perfetto trace."""
 
     def __init__(self, data):
-        schema = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+        from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as schema
+
         packets = schema.Trace.FromString(data).packet
         self.tracks = {
             packet.track_descriptor.uuid: packet.track_descriptor

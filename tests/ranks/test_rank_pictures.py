@@ -80,8 +80,8 @@ def test_of_many_ranks_those_on_the_path_are_drawn_and_the_others_counted(tmp_pa
     assert lanes.notes == ["2 ranks are not drawn: those with the least of the path."]
 
 
+@pytest.mark.needs("plotly")
 def test_notebooks_get_figures_of_plotly(folder):
-    pytest.importorskip("plotly", reason="figures need plotly")
     import longpole.plot
 
     ranks = read_traces(folder)

@@ -259,8 +259,10 @@ def test_any_format_may_be_compressed(pack, write, tmp_path):
     assert saved.events.equals(packed.events)
 
 
+@pytest.mark.needs("zstandard")
 def test_zstd_is_read_whole_and_up_to_damage(tmp_path):
-    zstandard = pytest.importorskip("zstandard")
+    import zstandard
+
     content = trace_viewer(simulate("training", seed=2, steps=4).events)
     packed = zstandard.ZstdCompressor(write_checksum=True).compress(content)
     whole = read(packed, tmp_path / "whole")
@@ -418,7 +420,8 @@ def test_damaged_files_are_read_in_part_or_refused(write, tmp_path):
 
 
 def test_counts_and_sums_are_those_of_the_schema_of_perfetto(tmp_path):
-    schema = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as schema
+
     content = perfetto(simulate("random", seed=4).events)
     packets = [it for it in schema.Trace.FromString(content).packet if it.HasField("track_event")]
     signed = {1: -1, 2: 1}
@@ -500,7 +503,8 @@ def test_a_packed_trace_can_be_cut(tmp_path):
 
 
 def test_state_clocks_counters_and_stages_of_perfetto(tmp_path):
-    schema = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as schema
+
     trace = schema.Trace()
 
     def packet(**fields):
@@ -563,7 +567,8 @@ def test_state_clocks_counters_and_stages_of_perfetto(tmp_path):
 
 
 def test_durations_that_cannot_be_right_are_counted(tmp_path):
-    schema = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as schema
+
     trace = schema.Trace()
 
     def slice_of(name, duration_us):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
-import itertools
 import json
 import os
 import signal
@@ -21,11 +20,13 @@ from polars.testing import assert_frame_equal
 import longpole
 from longpole.cli.answer import exit_codes
 from longpole.cli.program import run
+from processes import started
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 N_EVENTS = 60_000  # enough bytes to be worth a second thread
+MOST_BYTES = 100_000_000
 
 
 @pytest.fixture(scope="module")
@@ -100,27 +101,25 @@ def test_ctrl_c_ends_a_program_whose_threads_read(large_trace, threads):
     command = [sys.executable, "-m", "longpole", "summary", "-"]
     environment = {**os.environ, "LONGPOLE_THREADS": str(threads)}
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen(command, env=environment, **pipes) as process:
+    with started(command, env=environment, **pipes) as process:
         is_read = threading.Event()
 
         def feed() -> None:
-            """Write events without end, so that all threads are at work."""
+            """Write as many events as keep all threads at work, and leave the pipe open."""
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.write(head + b"[")
-                for number in itertools.count():
+                for number in range(MOST_BYTES // len(events)):
                     process.stdin.write(events)
                     if number == 1:
                         is_read.set()
 
         feeder = threading.Thread(target=feed)
         feeder.start()
-        assert is_read.wait(30)
+        assert is_read.wait(120)
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == exit_codes.INTERRUPTED
-        feeder.join(30)
+        assert process.wait(120) == exit_codes.INTERRUPTED
+        feeder.join(120)
         assert process.stderr.read() == b""
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.close()
 
 
 def test_a_number_of_threads_is_at_least_one():

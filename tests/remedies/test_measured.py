@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -17,8 +16,6 @@ from longpole.testing import TraceBuilder
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 
 SQUARE = tensors(("float", 64, 64), ("float", 64, 64))
 BATCH = tensors(("c10::BFloat16", 4, 64, 32), ("c10::BFloat16", 4, 32, 64))
@@ -146,8 +143,7 @@ def test_a_remedy_that_does_not_fit_is_not_left_out_silently(
     assert " fits the remedy optimizer_loop; leave it out" in capsys.readouterr().err
 
 
-@pytest.mark.torch
-@needs_torch
+@pytest.mark.needs("torch")
 def test_products_are_timed_in_both_forms(
     products: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -159,8 +155,7 @@ def test_products_are_timed_in_both_forms(
     assert found["measured_low"] is None, "the trace is of a GPU"
 
 
-@pytest.mark.torch
-@needs_torch
+@pytest.mark.needs("torch")
 def test_attention_is_timed_in_both_forms(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = steps(
         [
@@ -175,8 +170,7 @@ def test_attention_is_timed_in_both_forms(tmp_path: Path, capsys: pytest.Capture
     assert form["slow_ns"] > 0 < form["changed_ns"]
 
 
-@pytest.mark.torch
-@needs_torch
+@pytest.mark.needs("torch")
 def test_convolutions_are_timed_in_both_layouts(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     inputs = tensors(("float", 2, 8, 16, 16), ("float", 8, 8, 3, 3))
     inputs["Input Dims"] = inputs["Input Dims"][:-1] + ", [], [], [], [], [], [], []]"
@@ -224,16 +218,14 @@ def test_the_factor_of_an_optimizer_scales_its_host_time(
     assert text.count("('aten::addcdiv_', [Tensor((8, 8), (8, 1), 'float32')") == 20
 
 
-@pytest.mark.torch
-@needs_torch
+@pytest.mark.needs("torch")
 def test_an_optimizer_is_timed_looped_and_fused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     words = ("--remedy", "optimizer_loop", "--measure", tmp_path / "forms.py")
     [form] = asked(capsys, updating(tmp_path), *words)["forms"]
     assert 0 < form["factor"][0] <= form["factor"][1] <= form["factor"][2]
 
 
-@pytest.mark.torch
-@needs_torch
+@pytest.mark.needs("torch")
 def test_attention_is_timed_with_its_gradients(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     half = "c10::BFloat16"
     gradients = tensors((half, 4, 64, 64), (half, 4, 64, 32))
@@ -291,8 +283,7 @@ def test_a_row_with_all_that_is_fused_is_what_a_script_compiles(
     assert "('aten::mean', " in text
 
 
-@pytest.mark.torch
-@needs_torch
+@pytest.mark.needs("torch")
 def test_a_row_is_timed_as_recorded_and_compiled(
     row: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

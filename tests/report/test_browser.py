@@ -13,7 +13,7 @@ import pytest
 from longpole.cli import program
 from longpole.testing import TraceBuilder
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.needs("playwright")
 
 CHROMIUM = os.environ.get("LONGPOLE_CHROMIUM") or shutil.which("chromium")
 HOSTILE = "<img src=x onerror=document.title='owned'><script>document.title='owned'</script>"
@@ -21,7 +21,8 @@ HOSTILE = "<img src=x onerror=document.title='owned'><script>document.title='own
 
 @pytest.fixture(scope="module")
 def browser():
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    from playwright import sync_api as api
+
     if CHROMIUM is None:
         pytest.skip("there is no chromium")
     with api.sync_playwright() as playwright:

@@ -58,8 +58,8 @@ def test_a_trace_without_any_work_shows_itself():
     assert "There is no verdict" in html
 
 
+@pytest.mark.needs("plotly")
 def test_figures_are_drawn_by_question(trace):
-    pytest.importorskip("plotly", reason="plotly is not installed")
     assert longpole.plot.step_times(trace).data[0].type == "bar"
     path = longpole.plot.path(trace, 1)
     assert path.layout.title.text == "Critical path by kind"
