@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import longpole
-from longpole.cli.answer.table import PATH_TABLES, tables
+from longpole.analyses.catalogue import PATH_TABLES, words_of
+from longpole.cli.answer.table import tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,11 +45,11 @@ HTA: dict[str, Callable[[Any], Any]] = {
         use_gpu_annotation=False, visualize=False
     ),
     "annotated_kernels": lambda hta: hta.get_gpu_kernels_with_user_annotations(RANK),
-    "launch_times": lambda hta: hta.get_cuda_kernel_launch_stats(visualize=False),
-    "queue_length": lambda hta: hta.get_queue_length_time_series(),
-    "queue_summary": lambda hta: hta.get_queue_length_summary(),
-    "copy_bandwidth": lambda hta: hta.get_memory_bw_time_series(),
-    "copy_summary": lambda hta: hta.get_memory_bw_summary(),
+    "launches": lambda hta: hta.get_cuda_kernel_launch_stats(visualize=False),
+    "queue time": lambda hta: hta.get_queue_length_time_series(),
+    "queue": lambda hta: hta.get_queue_length_summary(),
+    "copies time": lambda hta: hta.get_memory_bw_time_series(),
+    "copies": lambda hta: hta.get_memory_bw_summary(),
 }
 
 
@@ -63,7 +64,7 @@ def main() -> None:
     loaded = _peak()
     print(f"read: {load_s:.2f} CPU s, {(loaded - before) / 1e6:.0f} MB")
     window = longpole.choose_window(trace, whole=True)
-    ours = {name: _asked(name, trace, window) for name in tables() if name not in PATH_TABLES}
+    ours = {name: _asked(name, trace, window) for name in _views()}
     total_s = sum(ours.values())
     growth = (_peak() - loaded) / n_bytes
     print(f"all {len(ours)} tables: {total_s:.2f} CPU s, {total_s / load_s:.2f} of reading;")
@@ -79,16 +80,26 @@ def main() -> None:
 
 
 def _asked(name: str, trace: longpole.Trace, window: longpole.Window | None) -> float:
-    cpu_s, _ = _cpu_s(lambda: getattr(longpole, name)(trace, window))
+    cpu_s, _ = _cpu_s(lambda: _answer(name, trace, window))
     return cpu_s
+
+
+def _answer(name: str, trace: longpole.Trace, window: longpole.Window | None = None) -> object:
+    table, _, by = name.partition(" ")
+    return getattr(longpole, table)(trace, window, **({"by": by} if by else {}))
+
+
+def _views() -> list[str]:
+    """Return each table, and each of its other kinds of rows."""
+    names = [name for name in tables() if name not in PATH_TABLES]
+    return [f"{name} {by}".strip() for name in names for by in ("", *words_of(name)[1:])]
 
 
 def _warm_up() -> pl.DataFrame:
     """Ask every question of a trace of nothing, which imports what it needs."""
     trace = longpole.read_trace(b'{"traceEvents": []}')
-    for name in tables():
-        if name not in PATH_TABLES:
-            getattr(longpole, name)(trace)
+    for name in _views():
+        _answer(name, trace)
     return trace.events
 
 

@@ -277,7 +277,7 @@ def launch_stats(name):
             row["duration_ns"] / US,
             max(row["delay_ns"], 0) / US,
         )
-        for row in longpole.launch_times(trace, window).iter_rows(named=True)
+        for row in longpole.launches(trace, window).iter_rows(named=True)
     }
     return theirs, ours
 
@@ -289,7 +289,7 @@ def queue_length(name):
     place = dict(zip(trace.events["event"], trace.events["position"], strict=True))
     ours = {
         positions[place[event]]: length
-        for event, length in longpole.queue_length(trace, window)
+        for event, length in longpole.queue(trace, window, by="time")
         .select("event", "queue_length")
         .iter_rows()
     }
@@ -306,13 +306,13 @@ def summaries(name, asked, ours, key, count):
 
 
 def queue_length_summary(name):
-    return summaries(name, "queue_length_summary", longpole.queue_summary, "stream", "count")
+    return summaries(name, "queue_length_summary", longpole.queue, "stream", "count")
 
 
 def blocked_on_full_queue_4(name, length=4):
     found = table(name, f"blocked_on_full_queue_{length}")
     theirs = {row["stream"]: row["duration_at_max_queue_length"] for row in found.to_dicts()}
-    found = longpole.full_queue(*recorded(name), max_length=length)
+    found = longpole.queue(*recorded(name), max_length=length, by="full")
     ours = {row["stream"]: row["duration_ns"] / US for row in found.to_dicts()}
     return theirs, {stream: value for stream, value in ours.items() if value or stream in theirs}
 
@@ -322,7 +322,7 @@ def blocked_on_full_queue_1024(name):
 
 
 def memory_bw_summary(name):
-    return summaries(name, "memory_bw_summary", longpole.copy_summary, "name", "n_changes")
+    return summaries(name, "memory_bw_summary", longpole.copies, "name", "n_changes")
 
 
 def memory_bw(name):
@@ -339,7 +339,7 @@ def memory_bw(name):
     start_ns = min(starts)
     ours = {
         (row["name"], (row["time_ns"] - start_ns) / US): round(row["bandwidth_gb_per_s"], 6)
-        for row in longpole.copy_bandwidth(trace, window).iter_rows(named=True)
+        for row in longpole.copies(trace, window, by="time").iter_rows(named=True)
     }
     return theirs, ours
 

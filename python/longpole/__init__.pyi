@@ -14,8 +14,7 @@ from longpole.analyses.collective_waits import collective_waits as collective_wa
 from longpole.analyses.communication import communication as communication
 from longpole.analyses.communication_links import communication_links as communication_links
 from longpole.analyses.concurrent_streams import concurrent_streams as concurrent_streams
-from longpole.analyses.copy_bandwidth import copy_bandwidth as copy_bandwidth
-from longpole.analyses.copy_summary import copy_summary as copy_summary
+from longpole.analyses.copies import copies as copies
 from longpole.analyses.counter_tracks import counter_tracks as counter_tracks
 from longpole.analyses.counters_by_operator import counters_by_operator as counters_by_operator
 from longpole.analyses.counters_by_operator import (
@@ -29,7 +28,6 @@ from longpole.analyses.dumps import Dumps as Dumps
 from longpole.analyses.dumps import dumps as dumps
 from longpole.analyses.events import events as events
 from longpole.analyses.findings import Finding as Finding
-from longpole.analyses.full_queue import full_queue as full_queue
 from longpole.analyses.functions import functions as functions
 from longpole.analyses.gaps import gaps as gaps
 from longpole.analyses.graph_kernels import graph_kernels as graph_kernels
@@ -39,13 +37,10 @@ from longpole.analyses.iterations import iterations as iterations
 from longpole.analyses.kernel_gains import kernel_gains as kernel_gains
 from longpole.analyses.kernel_sequences import kernel_sequences as kernel_sequences
 from longpole.analyses.kernels import kernels as kernels
-from longpole.analyses.launch_summary import launch_summary as launch_summary
-from longpole.analyses.launch_times import launch_times as launch_times
+from longpole.analyses.launches import launches as launches
 from longpole.analyses.measured_work import measured_work as measured_work
 from longpole.analyses.memory import Memory as Memory
 from longpole.analyses.memory import memory as memory
-from longpole.analyses.memory_churn import memory_churn as memory_churn
-from longpole.analyses.memory_curve import memory_curve as memory_curve
 from longpole.analyses.mfu import Mfu as Mfu
 from longpole.analyses.mfu import mfu as mfu
 from longpole.analyses.modules import modules as modules
@@ -53,19 +48,20 @@ from longpole.analyses.operator_kernels import operator_kernels as operator_kern
 from longpole.analyses.operators import operators as operators
 from longpole.analyses.overlap import Overlap as Overlap
 from longpole.analyses.overlap import overlap as overlap
-from longpole.analyses.queue_length import queue_length as queue_length
-from longpole.analyses.queue_summary import queue_summary as queue_summary
+from longpole.analyses.queue import queue as queue
 from longpole.analyses.ranks import Ranks as Ranks
 from longpole.analyses.ranks import ranks as ranks
 from longpole.analyses.roofline import Roofline as Roofline
 from longpole.analyses.roofline import roofline as roofline
 from longpole.analyses.runtime_calls import blocking_calls as blocking_calls
 from longpole.analyses.runtime_calls import launches_without_work as launches_without_work
+from longpole.analyses.segments import segments as segments
 from longpole.analyses.serving import Serving as Serving
 from longpole.analyses.serving import serving as serving
 from longpole.analyses.steps import steps as steps
 from longpole.analyses.summary import Summary as Summary
 from longpole.analyses.summary import summary as summary
+from longpole.analyses.sync import sync as sync
 from longpole.convert.execution_trace import ExecutionTrace as ExecutionTrace
 from longpole.convert.execution_trace import LinkedTrace as LinkedTrace
 from longpole.convert.execution_trace import link_execution_trace as link_execution_trace

@@ -157,6 +157,12 @@ def _peaks(name: str, value: Any) -> Any:
     return _plain("a longpole.peaks.Peaks", Peaks)(name, value)
 
 
+def _critical_path(name: str, value: Any) -> Any:
+    from longpole.critical_path.path import CriticalPath
+
+    return _plain("a longpole.CriticalPath", CriticalPath)(name, value)
+
+
 def _plain(what: str, *types: type) -> Callable[[str, Any], Any]:
     """Return a check that accepts values of the given types unchanged."""
 
@@ -244,6 +250,7 @@ _CHECKS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "base": _side,
     "between": _times,
     "by": _text,
+    "critical_path": _critical_path,
     "data_load": _text,
     "engine": _text,
     "execution": _execution,

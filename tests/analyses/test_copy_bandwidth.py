@@ -19,10 +19,10 @@ def copies(*rates, size=8_000):
 
 @pytest.mark.parametrize("rate", [1e308, -1e308, -1, 1e7, 1e300])
 def test_a_bandwidth_that_no_device_reaches_is_computed_from_bytes(rate):
-    found = longpole.copy_bandwidth(copies(rate, rate, 5.0))
+    found = longpole.copies(copies(rate, rate, 5.0), by="time")
     assert found["bandwidth_gb_per_s"].to_list() == [4.0, 0.0, 4.0, 0.0, 5.0, 0.0]
 
 
 def test_a_size_that_no_device_copies_has_no_bandwidth():
-    assert longpole.copy_bandwidth(copies(1e308, size=2**63 - 1)).is_empty()
-    assert longpole.copy_summary(copies(1e308, size=2**63 - 1)).height == 1
+    assert longpole.copies(copies(1e308, size=2**63 - 1), by="time").is_empty()
+    assert longpole.copies(copies(1e308, size=2**63 - 1)).height == 1

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import is_typeddict
+
 import polars as pl
 import pytest
 
 import longpole
-from longpole.analyses.catalogue import TABLES, gives_frame, questions
-from longpole.analyses.empty_tables import _TABLES, why_empty
+from longpole.analyses.catalogue import View, questions, views_of
+from longpole.analyses.empty_tables import why_empty
 from longpole.cli.program import run
 from longpole.testing import TraceBuilder
 
@@ -19,15 +21,20 @@ def launched():
     return builder.operator("aten::mm", (0, 20)).launch("gemm", call=(5, 9), work=(12, 60))
 
 
+VIEWS = [(name, by) for name in questions() for by in views_of(name)]
+
+
 def test_every_table_that_can_be_empty_has_its_sentence():
-    frames = {name for name in questions() if gives_frame(name)}
-    assert frames <= set(_TABLES)
-    assert set(_TABLES) <= {name for group in TABLES.values() for name in group}
+    views = {(name, by): view for name in questions() for by, view in views_of(name).items()}
+    frames = {
+        key for key, view in views.items() if view.answer is None or is_typeddict(view.answer)
+    }
+    assert [key for key in frames if views[key].empty == View().empty] == []
 
 
-@pytest.mark.parametrize("name", sorted(_TABLES))
-def test_every_table_is_explained_for_a_trace_of_the_host_alone(name):
-    told = why_empty(name, HOST)
+@pytest.mark.parametrize(("name", "by"), VIEWS)
+def test_every_table_is_explained_for_a_trace_of_the_host_alone(name, by):
+    told = why_empty(name, HOST, by)
     assert told.endswith(".")
     assert "{" not in told
 
@@ -38,20 +45,20 @@ def test_every_table_is_explained_for_a_trace_of_the_host_alone(name):
         ("kernels", "The trace has no GPU activities: record with activities=["),
         ("gaps", "The trace has no GPU activities: record with activities=["),
         ("annotation_times", "The trace has no annotations besides those of steps: record with"),
-        ("memory_curve", "The trace has no allocations: record with profile_memory=True, or give"),
+        ("memory time", "The trace has no allocations: record with profile_memory=True, or give"),
     ],
 )
 def test_what_was_not_recorded_is_named_with_its_option(name, told):
-    assert why_empty(name, HOST).startswith(told)
+    table, _, by = name.partition(" ")
+    assert why_empty(table, HOST, by or None).startswith(told)
 
 
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("copy_summary", "The trace has no memcpys or memsets."),
+        ("copies", "The trace has no memcpys or memsets."),
         ("graph_kernels", "The trace has no launch of a CUDA graph."),
         ("communication", "The trace has no collectives; a program on one device runs none."),
-        ("violations", "No dependency would go back in time."),
         ("gaps", "No device was idle in it."),
     ],
 )
@@ -86,9 +93,9 @@ def test_a_condition_on_a_name_as_shown_is_told_the_recorded_one(table, tmp_path
 
 def test_without_links_the_launches_are_missing():
     trace = TraceBuilder().call("cudaLaunchKernel", (0, 5)).kernel("gemm", (10, 20)).read()
-    told = why_empty("launch_times", trace)
+    told = why_empty("launches", trace)
     assert told.startswith("The trace links no GPU activity to the call that launched it: record ")
-    assert longpole.launch_times(trace).is_empty()
+    assert longpole.launches(trace).is_empty()
 
 
 def repeated():

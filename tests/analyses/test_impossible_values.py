@@ -27,8 +27,8 @@ def copied(name, n_bytes, tmp_path):
 )
 def test_a_copy_faster_than_memory_is_marked(name, gigabytes_per_s, is_marked, tmp_path, capsys):
     path = copied(name, gigabytes_per_s * 10_000, tmp_path)
-    for table in ("copy_summary", "copy_bandwidth"):
-        assert run(["table", path, table]) == 0
+    for by in ("direction", "time"):
+        assert run(["table", path, "copies", "--by", by]) == 0
         told = capsys.readouterr().out
         assert (f"{name[:11]} of device 0 exceeds its memory bandwidth" in told) == is_marked
 

@@ -96,7 +96,7 @@ def test_fragmentation_is_what_is_reserved_and_not_used_at_the_peak():
 
 
 def test_churn_is_counted_by_operator():
-    churn = longpole.memory_churn(forward().builder.read())
+    churn = longpole.memory(forward().builder.read(), by="operator")
     columns = ("operator", "n_allocations", "allocated_bytes", "n_frees", "freed_bytes")
     assert churn.select(columns).rows() == [
         ("aten::empty", 1, 20, 0, 0),
@@ -308,7 +308,7 @@ def test_a_memory_file_given_as_a_trace_is_answered_or_named_with_its_command(
     assert capsys.readouterr().out == bare
     assert program.run(["table", path, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["data"]["rows"]
-    assert [row["table"] for row in rows] == ["memory", "memory_churn", "memory_curve"]
+    assert [row["table"] for row in rows] == ["memory"]
     assert program.run(["path", path]) == 3
     assert f"hint: `longpole table {path} memory` shows its peak" in capsys.readouterr().err
 
@@ -340,7 +340,7 @@ def test_the_largest_memory_at_chosen_changes_is_not_called_the_peak(tmp_path, c
 def test_a_change_of_memory_has_its_time_from_the_start(tmp_path):
     timeline = [[-1, 1, MIB, 0], [5, 2, MIB, 4], [9, 4, -MIB, 4]]
     read = longpole.read_memory(written(tmp_path / "timeline.raw.json", timeline))
-    assert longpole.memory_curve(read)["offset_ns"].to_list() == [None, 0, 4]
+    assert longpole.memory(read, by="time")["offset_ns"].to_list() == [None, 0, 4]
 
 
 def test_the_functions_that_reach_the_peak_of_a_snapshot_are_its_stack(tmp_path, capsys):

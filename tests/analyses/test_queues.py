@@ -1,4 +1,4 @@
-"""`queue_length`, `queue_summary`, `full_queue`: what waits on a stream, in and across windows."""
+"""`queue` by stream, time and full: what waits on a stream, in and across windows."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ def trace():
 
 def test_what_waits_before_and_after_a_window_counts_in_it(trace):
     # At 5 us three wait, of which one begins in the window and two after it.
-    found = longpole.queue_length(trace, between(trace, 5, 15))
+    found = longpole.queue(trace, between(trace, 5, 15), by="time")
     assert found.select("time_ns", "queue_length").rows() == [(5 * US, 3), (10 * US, 2)]
-    summary = longpole.queue_summary(trace, between(trace, 5, 15))
+    summary = longpole.queue(trace, between(trace, 5, 15))
     assert summary.select("count", "time_mean").row(0) == (2, (3 * 5 + 2 * 5) / 10)
 
 
 def test_the_opening_row_has_the_last_event_before_the_window(trace):
-    (event, *_) = longpole.queue_length(trace, between(trace, 12, 15))["event"]
+    (event, *_) = longpole.queue(trace, between(trace, 12, 15), by="time")["event"]
     assert trace.events.filter(event=event)["start_ns"].item() == 10 * US
 
 
 def test_a_window_without_a_change_has_the_length_at_its_start(trace):
-    found = longpole.queue_length(trace, between(trace, 22, 28))
+    found = longpole.queue(trace, between(trace, 22, 28), by="time")
     assert found.select("time_ns", "queue_length").rows() == [(22 * US, 1)]
-    full = longpole.full_queue(trace, between(trace, 22, 28), max_length=1)
+    full = longpole.queue(trace, between(trace, 22, 28), max_length=1, by="full")
     assert full.select("duration_ns", "window_share", "longest").row(0) == (6 * US, 1.0, 1)
 
 
 def test_a_queue_in_which_nothing_waits_has_no_opening_row(trace):
-    found = longpole.queue_length(trace, between(trace, 33, 45))
+    found = longpole.queue(trace, between(trace, 33, 45), by="time")
     assert found.select("time_ns", "queue_length").rows() == [(36 * US, 1), (40 * US, 0)]
-    assert longpole.queue_length(trace, between(trace, 31, 35)).is_empty()
+    assert longpole.queue(trace, between(trace, 31, 35), by="time").is_empty()
 
 
 def test_a_condition_holds_of_activities_outside_the_window_too(trace):
-    found = longpole.queue_length(trace, between(trace, 5, 15), where="start_ns > 15000")
+    found = longpole.queue(trace, between(trace, 5, 15), where="start_ns > 15000", by="time")
     assert found.select("time_ns", "queue_length").rows() == [(5 * US, 2)]
 
 
@@ -62,6 +62,6 @@ def test_a_queue_is_full_before_its_last_entry_is_seen():
     for number in range(n_waiting):
         builder.launch("k", call=(number, number + 1), work=(2_000 + number, 2_001 + number))
     trace = builder.read()
-    (row,) = longpole.full_queue(trace, between(trace, 0, 4_000)).to_dicts()
+    (row,) = longpole.queue(trace, between(trace, 0, 4_000), by="full").to_dicts()
     # Full from the start of the last call to the start of the first activity.
     assert (row["duration_ns"], row["longest"]) == ((2_000 - (n_waiting - 1)) * US, n_waiting)

@@ -357,7 +357,7 @@ def test_an_event_that_the_window_cuts_is_given_with_its_whole_length():
 def test_queues_say_which_activities_they_do_not_count(tmp_path, capsys):
     builder = TraceBuilder().launch("gemm", call=(0, 1), work=(1, 100))
     builder.kernel("early", (0, 1), correlation=77)
-    run(["table", str(builder.write(tmp_path / "trace.json")), "full_queue"])
+    run(["table", str(builder.write(tmp_path / "trace.json")), "queue", "--by", "full"])
     out = " ".join(capsys.readouterr().out.split())
     assert "Not counted: 1 of 2 GPU activities, which are not linked to a launching call." in out
 

@@ -152,14 +152,14 @@ def test_every_activity_is_in_one_row_of_each_grouping(rows, window):
     n_kernels = (found["count"] * found["kernels"].list.len()).sum()
     assert (n_kernels, found["duration_ns"].sum()) == total
     linked = listed["call"].count()
-    assert longpole.launch_times(trace, part).height == linked
-    assert longpole.launch_summary(trace, part)["count"].sum() == linked
+    assert longpole.launches(trace, part).height == linked
+    assert longpole.launches(trace, part, by="call")["count"].sum() == linked
 
 
 @given(rows=activities)
 def test_a_queue_is_empty_when_all_activities_have_begun(rows):
     trace = built(rows).read()
-    found = longpole.queue_length(trace, between((-LONGEST_US, 2 * LONGEST_US)))
+    found = longpole.queue(trace, between((-LONGEST_US, 2 * LONGEST_US)), by="time")
     last = found.group_by("device", "stream", maintain_order=True).last()
     assert set(last["queue_length"]) <= {0}
     joined = [row for row in rows if row["call"] is not None]
@@ -168,7 +168,7 @@ def test_a_queue_is_empty_when_all_activities_have_begun(rows):
 
 @given(rows=activities, window=windows)
 def test_a_queue_in_a_window_is_as_by_brute_force(rows, window):
-    found = longpole.queue_summary(built(rows).read(), between(window))
+    found = longpole.queue(built(rows).read(), between(window))
     for row in found.iter_rows(named=True):
         waits = [
             (each["work"][0] + each["call"][0], each["work"][0])

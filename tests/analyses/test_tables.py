@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import io
 import json
 import re
@@ -12,14 +13,14 @@ import polars as pl
 import pytest
 
 import longpole
-from longpole.analyses.catalogue import PATH_TABLES, TABLES, question, questions
+from longpole.analyses.catalogue import TABLES, question, questions, views_of
 from longpole.cli import program
 from longpole.cli.answer.table import tables
 from longpole.report.document import table_of
 from longpole.testing import TraceBuilder
 from longpole.wording import short_name
 
-QUESTIONS = sorted(questions())
+VIEWS = [(name, by) for name in sorted(questions()) for by in views_of(name)]
 
 
 @pytest.fixture
@@ -46,22 +47,23 @@ def longpole_table(capsys, trace):
 
 def test_without_a_name_the_tables_are_listed_with_a_sentence_each(longpole_table):
     code, out, _ = longpole_table("--format", "csv")
-    listed = {row["table"]: row["sentence"] for row in csv.DictReader(io.StringIO(out))}
+    rows = [*csv.DictReader(io.StringIO(out))]
+    listed = {row["table"]: row["sentence"] for row in rows}
     of_ascend = {"ascend_overlap", "collective_waits", "communication_links"}
     assert (code, listed) == (
         0,
         {name: text for name, text in tables().items() if name not in of_ascend},
     )
     assert {"breakdown", "idle_time", "segments"} <= set(listed)
+    assert {row["table"]: row["by"] for row in rows}["queue"] == "stream, time, full"
 
 
 def test_every_table_is_listed_once_and_has_a_declared_function_in_a_file_of_its_name():
     listed = [name for group in TABLES.values() for name in group]
     assert len(listed) == len(set(listed))
-    assert set(listed) >= PATH_TABLES
     folder = Path(longpole.__file__).parent / "analyses"
     declared = {file.stem for file in folder.glob("*.py") if "\n@table(" in file.read_text("utf-8")}
-    assert declared == set(listed) - PATH_TABLES == set(questions())
+    assert declared == set(listed) == set(questions())
     assert [name for name in declared if not hasattr(question(name), "declared")] == []
 
 
@@ -110,42 +112,124 @@ def test_every_printed_column_can_be_sorted_by(longpole_table):
             assert longpole_table(name, "--sort", title)[0] == 0, (name, title)
 
 
-def code_of(name):
+def code_of(name, by):
     """Whether the trace records neither memory nor shapes."""
-    return 4 if name in {"memory", "mfu"} else 0
+    return 4 if (name, by) in {("memory", "peak"), ("mfu", None)} else 0
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
-def test_a_table_is_what_its_function_answers(longpole_table, trace, name):
+def asked(name, by, *arguments):
+    return getattr(longpole, name)(*arguments, **({} if by is None else {"by": by}))
+
+
+def words(name, by):
+    return [name, *([] if by is None else ["--by", by])]
+
+
+@pytest.mark.parametrize(("name", "by"), VIEWS)
+def test_a_table_is_what_its_function_answers(longpole_table, trace, name, by):
     read = longpole.read_trace(trace)
-    answer = getattr(longpole, name)(read, longpole.choose_window(read))
+    answer = asked(name, by, read, longpole.choose_window(read))
     data = {"rows": answer.to_dicts()} if isinstance(answer, pl.DataFrame) else answer.to_dict()
-    code, out, err = longpole_table(name, "--json")
-    assert (code, err) == (code_of(name), "")
-    assert json.loads(out)["data"] == {"table": name, **data}
+    code, out, err = longpole_table(*words(name, by), "--json")
+    assert (code, err) == (code_of(name, by), "")
+    assert json.loads(out)["data"] == {"table": name, "by": by, **data}
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
-def test_a_table_is_printed_in_every_format(longpole_table, name):
+@pytest.mark.parametrize("name", sorted(questions()))
+def test_the_default_of_by_is_the_first_kind_of_rows(name):
+    parameter = inspect.signature(question(name)).parameters.get("by")
+    assert (parameter and parameter.default) == next(iter(views_of(name)))
+
+
+@pytest.mark.parametrize("name", [name for name, by in VIEWS if by])
+def test_a_kind_of_rows_that_a_table_does_not_have_is_an_error(longpole_table, name):
+    with pytest.raises(ValueError, match=r'^by is "\w+".* or "\w+", not \'none\'$'):
+        asked(name, "none", TraceBuilder().read())
+    assert longpole_table(name, "--by", "none")[0] == 2
+
+
+def test_an_option_of_another_kind_of_rows_is_refused(longpole_table):
+    with pytest.raises(ValueError, match='max_length does not apply to by="time"'):
+        longpole.queue(TraceBuilder().read(), by="time", max_length=3)
+    _, _, err = longpole_table("kernels", "--shapes")
+    assert "--shapes is an option of operators, not of kernels" in err
+    _, _, err = longpole_table("gaps", "--by", "time")
+    assert "--by is an option of " in err
+
+
+@pytest.mark.parametrize("order", [("{}", "kernels"), ("kernels", "{}")])
+def test_the_name_of_a_table_may_stand_before_or_after_the_trace(trace, capsys, order):
+    told = [order if command is None else (command, *order) for command in ("table", None)]
+    if order[0] == "kernels":
+        told = told[:1]
+    program.run(["table", trace, "kernels", "--json"])
+    expected = rows_of(capsys.readouterr().out)
+    for each in told:
+        assert program.run([*(word.format(trace) for word in each), "--json"]) == 0
+        assert rows_of(capsys.readouterr().out) == expected
+    assert program.run([trace, "--json", "kernels"]) == 0
+    assert rows_of(capsys.readouterr().out) == expected
+
+
+def test_an_existing_path_wins_over_the_name_of_a_table(trace, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("kernels").write_bytes(Path(trace).read_bytes())
+    assert program.run([trace, "kernels", "--format", "csv"]) == 0
+    assert "kernels," in capsys.readouterr().out
+    assert program.run(["kernels", "gaps", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["data"]["table"] == "gaps"
+    assert program.run([trace, "--annotation", "forward", "steps"]) == 0
+    assert "steps" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("name", "by"), VIEWS)
+def test_a_table_is_printed_in_every_format(longpole_table, name, by):
     for form in ("text", "md", "csv", "html", "jsonl"):
-        code, out, err = longpole_table(name, "--format", form)
-        has_rows = form != "csv" or code_of(name) == 0
-        assert (code, err, bool(out)) == (code_of(name), "", has_rows)
+        code, out, err = longpole_table(*words(name, by), "--format", form)
+        has_rows = form != "csv" or code_of(name, by) == 0
+        assert (code, err, bool(out)) == (code_of(name, by), "", has_rows)
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
-def test_without_an_event_every_question_has_an_empty_answer(name):
-    answer = getattr(longpole, name)(TraceBuilder().read())
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("operators", {"--shapes"}),
+        ("queue", {"--by"}),
+        ("segments", {"--by", "--end", "--data-load"}),
+        ("graph_kernels", {"--capture-trace"}),
+        (None, set()),
+    ],
+)
+def test_the_help_of_a_table_has_its_options_and_no_others(name, own, capsys):
+    assert program.run(["table", *([name] if name else []), "--help"]) == 0
+    told = set(capsys.readouterr().out.partition("Options:")[2].split())
+    of_one = {"--by", "--shapes", "--end", "--data-load", "--capture-trace", "--peak", "--around"}
+    assert told & of_one == own
+    assert {"--where", "--sort", "--top", "--step"} <= told
+
+
+@pytest.mark.parametrize(("name", "by"), VIEWS)
+def test_without_an_event_every_question_has_an_empty_answer(name, by):
+    answer = asked(name, by, TraceBuilder().read())
     rows = answer if isinstance(answer, pl.DataFrame) else answer.records()
     assert len(rows) == 0
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
-def test_an_empty_answer_has_the_columns_and_types_of_a_full_one(trace, name):
-    empty, full = getattr(longpole, name)(TraceBuilder().read()), longpole.read_trace(trace)
-    answer = getattr(longpole, name)(full)
+@pytest.mark.parametrize(("name", "by"), VIEWS)
+def test_an_empty_answer_has_the_columns_and_types_of_a_full_one(trace, name, by):
+    empty = asked(name, by, TraceBuilder().read())
+    answer = asked(name, by, longpole.read_trace(trace))
     if isinstance(answer, pl.DataFrame):
         assert empty.schema == answer.schema
+
+
+def test_top_is_the_number_of_rows_of_every_table_in_every_format(longpole_table):
+    for name in ("operators", "kernels"):
+        _, out, _ = longpole_table(name, "--top", 2, "--json")
+        assert len(rows_of(out)) == 2
+        assert json.loads(out)["truncated"]["rows"]["shown"] == 2
+        _, out, _ = longpole_table(name, "--top", 2, "--format", "csv")
+        assert len([*csv.DictReader(io.StringIO(out))]) == 2
 
 
 def rows_of(out):
@@ -157,7 +241,7 @@ def test_a_condition_says_which_activities_count(longpole_table):
     assert [row["name"] for row in rows_of(out)] == ["gemm0", "gemm1", "gemm2"]
     _, out, _ = longpole_table("segments", "--json", "--where", "event IS NULL")
     assert {row["event"] for row in rows_of(out)} <= {None}
-    _, out, _ = longpole_table("slack", "--json", "--where", "name = 'gemm1'")
+    _, out, _ = longpole_table("segments", "--by", "event", "--json", "--where", "name = 'gemm1'")
     assert [row["name"] for row in rows_of(out)] == ["gemm1"]
 
 
@@ -182,7 +266,7 @@ def test_a_window_may_be_a_time_an_annotation_or_a_step(longpole_table):
 def test_what_is_about_the_path_alone_is_refused(longpole_table):
     code, _, err = longpole_table("kernels", "--step", 1, "--end", "gpu")
     assert code == 2
-    assert "--end does not apply to this table" in err
+    assert "--end is an option of segments, sync, not of kernels" in err
 
 
 def test_the_rest_of_a_long_table_is_announced(longpole_table):
@@ -250,7 +334,9 @@ def test_rows_are_sorted_before_they_are_cut(longpole_table):
     assert [row["name"] for row in rows_of(out)] == ["ncclDevKernel_AllReduce", "gemm0"]
     _, out, _ = longpole_table(*columns, "name")
     assert [row["name"][:6] for row in rows_of(out)] == ["Memcpy", "gemm0"]
-    _, out, _ = longpole_table("slack", "--json", "--top", "1", "--sort", "duration_ns")
+    _, out, _ = longpole_table(
+        *words("segments", "event"), "--json", "--top", "1", "--sort", "duration_ns"
+    )
     assert rows_of(out)[0]["duration_ns"] == 100_000
 
 

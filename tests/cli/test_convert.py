@@ -54,11 +54,23 @@ def test_without_a_table_all_events_are_written(trace, capsys):
     assert pl.read_parquet(output)["start_ns"].to_list() == [46_000]
 
 
-@pytest.mark.parametrize("table", ["slack", "operator_kernels"])
+@pytest.mark.parametrize("table", ["segments --by event", "operator_kernels"])
 def test_tables_of_the_path_and_with_lists_are_written(trace, table):
     output = trace.with_suffix(".csv")
-    assert convert(trace, "-o", output, "--table", table) == 0
+    assert convert(trace, "-o", output, "--table", *table.split()) == 0
     assert pl.read_csv(output).height > 0
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ("queue --by stack", "--by of queue is one of stream, time, full, not 'stack'"),
+        ("gaps --by time", "gaps has one kind of rows; leave out --by"),
+    ],
+)
+def test_a_kind_of_rows_that_a_table_does_not_have_is_refused(trace, capsys, table, told):
+    assert convert(trace, "-o", trace.with_suffix(".csv"), "--table", *table.split()) == 2
+    assert told in capsys.readouterr().err
 
 
 def test_a_file_is_replaced_only_on_request_and_the_trace_never(trace, capsys):

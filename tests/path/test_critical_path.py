@@ -487,12 +487,14 @@ def test_other_accelerators_have_other_names():
 
 
 def test_clocks_that_disagree_are_counted_and_nothing_is_shifted():
-    path = read([operator("A", 0, 6), launch(10, 12, 1), kernel("K", 8, 30, 1)]).critical_path(
-        whole=True
-    )
+    trace = read([operator("A", 0, 6), launch(10, 12, 1), kernel("K", 8, 30, 1)])
+    path = trace.critical_path(whole=True)
     assert (path.counts["clock_skew"], path.violations["back_ns"].to_list()) == (1, [2 * US])
     assert path.by_kind.sort("kind")["kind"].to_list() == ["clock_skew", "kernel", "operator"]
     assert "1 GPU activity began before the call that launched it" in path.explain()
+    [found] = [it for it in longpole.check(trace) if it.code == "dependencies_back_in_time"]
+    assert (found.count, found.first.name) == (1, "K")
+    assert found.sentence.endswith("by at most 2.00 µs")
 
 
 @pytest.mark.parametrize("extreme", [9.2e15, -9.2e15, 4.6e15])

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import longpole
 import strategies
-from longpole.analyses.catalogue import questions
+from longpole.analyses.catalogue import questions, views_of
 from longpole.cli import program
 from longpole.cli.answer import exit_codes
 from longpole.cli.schema import schema_for
@@ -140,11 +140,15 @@ def test_every_command_answers_whatever_a_trace_holds(tmp_path_factory, command,
     holds(written(tmp_path_factory, content), command, command[0])
 
 
-@pytest.mark.parametrize("name", sorted(questions()))
+@pytest.mark.parametrize(
+    "table", [(name, by) for name in sorted(questions()) for by in views_of(name)], ids=str
+)
 @settings(max_examples=settings.default.max_examples // 10)
 @given(content=odd_traces())
-def test_every_table_answers_whatever_a_trace_holds(tmp_path_factory, name, content):
-    holds(written(tmp_path_factory, content), ["table", name], f"table {name}")
+def test_every_table_answers_whatever_a_trace_holds(tmp_path_factory, table, content):
+    name, by = table
+    words = [name, *(["--by", by] if by else [])]
+    holds(written(tmp_path_factory, content), ["table", *words], f"table {' '.join(words)}")
 
 
 def written(folders, content):
@@ -158,7 +162,7 @@ def test_a_device_that_is_no_number_ends_no_answer(tmp_path):
     work = event | {"cat": "gpu_memcpy", "args": {"device": 0, "stream": 7, "bytes": 64}}
     path = tmp_path / "trace.json"
     path.write_bytes(document([event | {"args": {"device": []}}, work]))
-    assert asked(["table", str(path), "copy_summary"])[0] == exit_codes.OK
+    assert asked(["table", str(path), "copies"])[0] == exit_codes.OK
 
 
 def test_sizes_that_are_no_numbers_end_no_answer(tmp_path):
@@ -180,8 +184,8 @@ def test_sizes_that_are_no_numbers_end_no_answer(tmp_path):
     ]
     path = tmp_path / "trace.json"
     path.write_bytes(document(events))
-    for name, code in (("copy_bandwidth", exit_codes.OK), ("memory", exit_codes.INCONCLUSIVE)):
-        assert asked(["table", str(path), name])[0] == code
+    for name, code in (("copies", exit_codes.OK), ("memory", exit_codes.INCONCLUSIVE)):
+        assert asked(["table", str(path), name, "--by", "time" if code == 0 else "peak"])[0] == code
     assert asked(["diff", str(path), str(path)])[0] != exit_codes.INTERNAL
     trace = longpole.read_trace(path)
-    assert longpole.copy_summary(trace).select("n_without_size", "bytes").rows() == [(2, 64)]
+    assert longpole.copies(trace).select("n_without_size", "bytes").rows() == [(2, 64)]

@@ -10,7 +10,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from longpole.analyses.catalogue import answer_blocks, questions
+from longpole.analyses.catalogue import PATH_TABLES, questions, views_of
+from longpole.analyses.table_blocks import answer_blocks
 from longpole.cli import program
 from longpole.cli.answer.pages import facts_of, names_of
 from longpole.plot.figures import figure_of
@@ -102,10 +103,12 @@ def test_a_report_is_one_page_that_loads_nothing(tmp_path, written):
     assert "report.html:" in printed.out
     sections = re.findall(r'<section id="([^"]+)"', page)
     unanswered = page.split('id="unanswered"')[1].split("</section>")[0]
-    for name in questions():
-        key = f"question-{name.replace('_', '-')}"
-        is_unanswered = re.search(rf"(<li>|, ){name}[,:]", unanswered) is not None
-        assert (key in sections) != is_unanswered
+    for name in questions().keys() - PATH_TABLES:
+        default, *others = views_of(name)
+        for title in (name, *(f"{name} by {by}" for by in others)):
+            key = f"question-{re.sub('[^a-z]', '-', title)}"
+            is_unanswered = re.search(rf"(<li>|, ){title}[,:]", unanswered) is not None
+            assert (key in sections) != is_unanswered, (title, default)
 
 
 def test_what_is_seen_first_is_the_answer_and_the_tables_are_folded(tmp_path, written):
@@ -258,17 +261,24 @@ def test_questions_are_found_by_what_they_take_and_give():
     assert not {"check", "summary", "lanes", "gemm_coverage", "by_name"} & set(found)
     trace = builder().read()
     for name in found:
-        assert answer_blocks(name, trace)
+        for by in views_of(name):
+            assert answer_blocks(name, trace, by=by)
 
 
-def test_a_question_that_fails_does_not_end_the_report(tmp_path, written, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ValueError("no answer <b>"), "no answer &lt;b&gt;."),
+        (KeyError("new"), "internal error (please report): KeyError: &#x27;new&#x27;."),
+    ],
+)
+def test_a_question_that_fails_does_not_end_the_report(tmp_path, written, monkeypatch, error, told):
     def fail(*_, **__):
-        message = "no answer <b>"
-        raise ValueError(message)
+        raise error
 
     monkeypatch.setattr("longpole.cli.report.page.answer_blocks", fail)
     page, _ = written(builder().write(tmp_path / "trace.json"))
-    assert "This question could not be answered: no answer &lt;b&gt;." in page
+    assert f"This question could not be answered: {told}" in page
     assert '<section id="diagnostics"' in page
 
 

@@ -7,7 +7,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import longpole
-from longpole.analyses.catalogue import gives_frame, questions
+from longpole.analyses.catalogue import gives_frame, questions, views_of
 from longpole.selection import matching, sorted_by
 from longpole.selection.grammar import KEYWORDS
 
@@ -118,7 +118,12 @@ def test_names_from_a_trace_are_not_patterns():
 
 def test_no_column_of_a_table_needs_quotes():
     trace = longpole.read_trace(Path(longpole.__file__).parent / "examples/trace.json.gz")
-    tables = [getattr(longpole, name)(trace) for name in questions() if gives_frame(name)]
+    tables = [
+        getattr(longpole, name)(trace, **({"by": by} if by else {}))
+        for name in questions()
+        for by in views_of(name)
+        if gives_frame(name, by)
+    ]
     columns = {column for table in tables for column in table.columns}
     assert {"name", "group", "start_ns"} <= columns
     assert not {column.upper() for column in columns} & KEYWORDS

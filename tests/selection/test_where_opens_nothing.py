@@ -48,7 +48,8 @@ for where in conditions:
             getattr(longpole, table)(str(folder / "trace.json"), where=where)
         except ValueError as error:
             told.append(str(error))
-    code = program.run(["table", str(folder / "trace.json"), "slack", f"--where={where}"])
+    of_events = ("segments", "--by", "event", f"--where={where}")
+    code = program.run(["table", str(folder / "trace.json"), *of_events])
     told.append(f"exit {code}")
     out = folder / "out.csv"
     code = program.run(["convert", str(folder / "trace.json"), f"--where={where}", "-o", str(out)])

@@ -8,6 +8,8 @@ import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.catalogue import table
+from longpole.analyses.legends import AS_RECORDED, always
+from longpole.analyses.needs import ACTIVITIES
 from longpole.data import Row, names_of
 from longpole.frames import row_bytes
 from longpole.kept import kept
@@ -54,7 +56,12 @@ class ActivityRow(Row):
     linked_by: str | None
 
 
-@table(ActivityRow)
+@table(
+    ActivityRow,
+    needs=(ACTIVITIES,),
+    empty="No GPU activity ran in it.",
+    legend=((always, AS_RECORDED),),
+)
 def activities(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:

@@ -8,6 +8,7 @@ import polars as pl
 
 from longpole.analyses.activities import chosen
 from longpole.analyses.catalogue import table
+from longpole.analyses.needs import ACTIVITIES
 from longpole.data import Row
 from longpole.frames import frame_of, frame_schema
 from longpole.windows import window_of
@@ -33,7 +34,11 @@ class ActivityTypesRow(Row):
     window_share: float
 
 
-@table(ActivityTypesRow)
+@table(
+    ActivityTypesRow,
+    needs=(ACTIVITIES,),
+    empty="No GPU activity ran in it.",
+)
 def activity_types(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:

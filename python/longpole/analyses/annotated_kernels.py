@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -10,6 +10,8 @@ from longpole import sweeps
 from longpole.analyses.activities import activities
 from longpole.analyses.catalogue import table
 from longpole.analyses.kernels import KernelRow, by_keys
+from longpole.analyses.legends import lacks
+from longpole.analyses.needs import ACTIVITIES, LAUNCHES
 from longpole.frames import frame_of, row_bytes
 from longpole.selection import matching
 from longpole.windows import is_step, window_of
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
     from longpole.windows import Window
 
 __all__ = ["AnnotatedKernelRow", "annotated_kernels", "with_annotations"]
+
+_NO_ANNOTATION: Final = (
+    "Rows without an annotation were launched outside all annotations; those of steps do not count."
+)
 
 
 class AnnotatedKernelRow(KernelRow):
@@ -31,7 +37,12 @@ class AnnotatedKernelRow(KernelRow):
     """Whether it belongs to a backward pass, which is linked through the forward operator."""
 
 
-@table(AnnotatedKernelRow)
+@table(
+    AnnotatedKernelRow,
+    needs=(ACTIVITIES, LAUNCHES),
+    empty="No GPU activity ran in it.",
+    legend=((lacks("annotation"), _NO_ANNOTATION),),
+)
 def annotated_kernels(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import polars as pl
 
 from longpole.analyses.catalogue import table
+from longpole.analyses.needs import ANNOTATIONS
 from longpole.analyses.statistics import DurationFigures, described
 from longpole.frames import typed
 from longpole.selection import matching
@@ -33,7 +34,12 @@ class AnnotationTimeRow(DurationFigures):
     """Sum of the parts inside the window. Nested ranges with the same name count twice."""
 
 
-@table(AnnotationTimeRow)
+@table(
+    AnnotationTimeRow,
+    needs=(ANNOTATIONS,),
+    empty="No annotation ran in it.",
+    is_of_host=True,
+)
 def annotation_times(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:

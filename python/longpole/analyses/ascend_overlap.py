@@ -48,7 +48,12 @@ class AscendOverlapRow(Row):
     source: str | None
 
 
-@table(AscendOverlapRow, needs_arguments=True)
+@table(
+    AscendOverlapRow,
+    needs_arguments=True,
+    empty="The trace is not of an Ascend device, or its tool wrote no times to compare.",
+    ignores_window=True,
+)
 def ascend_overlap(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:

@@ -9,6 +9,8 @@ import polars as pl
 from longpole import sweeps
 from longpole.analyses.activities import chosen
 from longpole.analyses.catalogue import table
+from longpole.analyses.legends import WHOLE_DEVICE, lacks
+from longpole.analyses.needs import ACTIVITIES
 from longpole.data import Row
 from longpole.frames import frame_schema
 from longpole.windows import window_of
@@ -47,7 +49,12 @@ class BreakdownRow(Row):
     window_ns: int
 
 
-@table(BreakdownRow)
+@table(
+    BreakdownRow,
+    needs=(ACTIVITIES,),
+    empty="No GPU activity ran in it.",
+    legend=((lacks("stream"), WHOLE_DEVICE),),
+)
 def breakdown(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:

@@ -1,34 +1,37 @@
-"""The tables of a trace: their list, the decorator that declares one, and how to compute one.
+"""The tables of a trace: their list, the decorators that declare one, and how to compute one.
 
 A table is a file of this folder with a function of the same name, which takes a trace and a window
 and returns a frame, or data with `blocks()` and `records()`. The names of its other parameters are
 those of command-line options. A docstring describes them if their meaning differs from that in
-`_SHARED`.
+`_SHARED`. Where a table has several kinds of rows, its parameter `by` chooses one, and each is a
+view: a function of its own, declared with `view`.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, is_typeddict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     import polars as pl
 
-    from longpole.report.blocks import Block
-    from longpole.trace import Trace
-    from longpole.windows import Window
+    from longpole.analyses.needs import Need
+
+    Note = tuple[Callable[[pl.DataFrame], bool], str]
 
 __all__ = [
+    "MOST_ROWS",
     "PATH_TABLES",
     "TABLES",
-    "answer_blocks",
-    "answer_type",
+    "View",
     "arguments_of",
+    "ask_by",
     "choices_of",
     "gives_frame",
     "question",
@@ -36,6 +39,10 @@ __all__ = [
     "reads_memory_files",
     "shared_parameters",
     "table",
+    "view",
+    "view_of",
+    "views_of",
+    "words_of",
 ]
 
 TABLES: Final[Mapping[str, Mapping[str, str]]] = {
@@ -45,8 +52,7 @@ TABLES: Final[Mapping[str, Mapping[str, str]]] = {
         "modules": "Time of each module of the model, forward and backward",
         "functions": "Time of each Python function on its thread and on devices",
         "annotation_times": "The time of annotations in a window, by name",
-        "segments": "The critical path, segment by segment",
-        "slack": "How much later each event can end without moving the end of the window",
+        "segments": "The critical path, segment by segment; the slack of events",
         "steps": "The steps of the program, with their windows",
         "iterations": "The iterations of an inference server, with their times",
     },
@@ -67,11 +73,8 @@ TABLES: Final[Mapping[str, Mapping[str, str]]] = {
         "gaps": "The idle gaps of devices, longest first: when, why, and what the host did",
         "host_while_idle": "What the host did while each device waited for it",
         "sync": "Which call or stream waited for which",
-        "launch_summary": "Launch times of a window, by runtime API call",
-        "launch_times": "Each launch of a window with its call, delay and activity",
-        "queue_summary": "Length of the launch queue of each stream in a window",
-        "queue_length": "Number of launched activities that have not started, over time",
-        "full_queue": "How long the launch queue of each stream was full",
+        "launches": "Launches with their calls, delays and activities",
+        "queue": "Launched activities that have not started, for each stream",
     },
     "Communication": {
         "communication": "Size, bandwidth and hidden share of each collective of a window",
@@ -82,11 +85,8 @@ TABLES: Final[Mapping[str, Mapping[str, str]]] = {
         "ascend_overlap": "Computing and communication time of an Ascend profile, recomputed",
     },
     "Memory and copies": {
-        "memory": "Peak memory and its contents",
-        "memory_churn": "Number and size of allocations and frees by operator",
-        "memory_curve": "Allocated and reserved memory over time",
-        "copy_summary": "Bytes, time and bandwidth of memcpys and memsets in a window",
-        "copy_bandwidth": "Memcpy and memset bandwidth over time",
+        "memory": "Peak memory and its contents; memory over time; who allocates",
+        "copies": "Bytes, time and bandwidth of memcpys and memsets",
     },
     "CUDA graphs": {
         "graph_kernels": "Kernels of CUDA graphs, by the captured operator",
@@ -94,13 +94,13 @@ TABLES: Final[Mapping[str, Mapping[str, str]]] = {
     "The trace itself": {
         "activities": "The GPU activities of a window, each with its launch and operator",
         "events": "All events of the trace that have a start time",
-        "violations": "Dependencies that would go back in time",
     },
 }
 """The tables, grouped by the question that they answer, with a description of each."""
-PATH_TABLES: Final = frozenset(("segments", "slack", "sync", "violations"))
-"""Tables about the critical path, which are not computed in this folder."""
-_MOST_ROWS: Final = 20
+PATH_TABLES: Final = frozenset(("segments", "sync"))
+"""Tables about the critical path."""
+MOST_ROWS: Final = 20
+"""Number of rows that are shown as text by default."""
 _SHARED: Final = {
     "trace": "The trace.",
     "recording": "A trace with `profile_memory=True`, or what `longpole.read_memory` read.",
@@ -116,34 +116,103 @@ _HEADER: Final = "Parameters\n----------\n"
 _FIRST_SECTION: Final = re.compile(rf"{_HEADER}|(?=^\w+\n---)", re.MULTILINE)
 
 Question = TypeVar("Question", bound="Callable[..., Any]")
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One kind of rows of a table: what it is computed from, and what is said about it."""
+
+    answer: type | None = None
+    """The `Row` of its frame, or the class of its data; by default a frame whose columns are not
+    declared."""
+    needs: Sequence[Need] = ()
+    """Events that it is computed from; the first missing one explains why it is empty."""
+    empty: str = "The table has no rows."
+    """What it means if they were recorded, but it has no rows."""
+    legend: Sequence[Note] = ()
+    """Sentences below the rows, each with the condition under which it is shown."""
+    needs_arguments: bool = False
+    """Whether it needs event arguments other than those that link events."""
+    ignores_window: bool = False
+    """Whether a longer window never gives more rows."""
+    is_of_host: bool = False
+    """Whether it has no times of GPU activities."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Declared:
-    answer: type | None
-    needs_arguments: bool
+    views: Mapping[str | None, View]
+    asks: Mapping[str, Callable[..., Any]]
+    """The function of each view, if they differ."""
+
+
+def view(answer: type | None = None, **declared: Any) -> Callable[[Question], Question]:
+    """Declare the function of one of the views of a table; the arguments are those of `View`."""
+    found = View(answer, **declared)
+    describe = shared_parameters(needs_arguments=found.needs_arguments)
+
+    def declare(question: Question) -> Question:
+        vars(question)["view"] = found
+        return describe(question)
+
+    return declare
 
 
 def table(
-    answer: type | None = None, *, needs_arguments: bool = False
+    answer: type | None = None,
+    *,
+    by: Mapping[str, Callable[..., Any]] | Sequence[str] = (),
+    **declared: Any,
 ) -> Callable[[Question], Question]:
     """Declare the function of a table.
 
     Parameters
     ----------
     answer
-        The `Row` of its frame, or the class of its data; by default a frame whose columns are not
-        declared.
-    needs_arguments
-        Whether the table needs event arguments other than those that link events.
+        As in `View`.
+    by
+        The values of the parameter `by`, the default first. A mapping has the function of each; in
+        a sequence, all have the same columns.
+    declared
+        The other fields of `View`, unless `by` is a mapping, whose functions declare theirs.
     """
+    views: dict[str | None, View] = (
+        {word: vars(ask)["view"] for word, ask in by.items()}
+        if isinstance(by, Mapping)
+        else dict.fromkeys(by or (None,), View(answer, **declared))
+    )
+    needs_arguments = any(each.needs_arguments for each in views.values())
     describe = shared_parameters(needs_arguments=needs_arguments)
 
     def declare(question: Question) -> Question:
-        vars(question)["declared"] = _Declared(answer, needs_arguments)
+        asks = by if isinstance(by, Mapping) else {}
+        vars(question)["declared"] = _Declared(views, asks)
         return describe(question)
 
     return declare
+
+
+def ask_by(
+    asks: Mapping[str, Callable[..., Found]], by: str, recording: Any, window: Any, **options: Any
+) -> Found:
+    """Answer with one of the views of a table.
+
+    Raises
+    ------
+    ValueError
+        There is no such view, or it does not have an option that is not None.
+    """
+    if by not in asks:
+        *others, last = map('"{}"'.format, asks)
+        message = f"by is {', '.join(others)} or {last}, not {by!r}"
+        raise ValueError(message)
+    given = {name: value for name, value in options.items() if value is not None}
+    unknown = given.keys() - inspect.signature(asks[by]).parameters.keys()
+    if unknown:
+        message = f'{min(unknown)} does not apply to by="{by}"'
+        raise ValueError(message)
+    return asks[by](recording, window, **given)
 
 
 def shared_parameters(*, needs_arguments: bool = False) -> Callable[[Question], Question]:
@@ -177,9 +246,9 @@ def shared_parameters(*, needs_arguments: bool = False) -> Callable[[Question], 
 
 
 def questions() -> dict[str, str]:
-    """Return the name and description of each table that is computed in this folder."""
+    """Return the name and description of each table, sorted by name."""
     found = {name: text for tables in TABLES.values() for name, text in tables.items()}
-    return {name: found[name] for name in sorted(found.keys() - PATH_TABLES)}
+    return {name: found[name] for name in sorted(found)}
 
 
 def question(name: str) -> Callable[..., Any]:
@@ -188,73 +257,43 @@ def question(name: str) -> Callable[..., Any]:
     return ask
 
 
-def answer_type(name: str) -> type | None:
-    """Return the declared type of a question's answer: of its rows, if the answer is a frame."""
-    return _declared(name).answer
+def views_of(name: str) -> Mapping[str | None, View]:
+    """Return the views of a table by the value of `by`, the default first; None without `by`."""
+    declared: _Declared = vars(question(name))["declared"]
+    return declared.views
 
 
-def gives_frame(name: str) -> bool:
+def words_of(name: str) -> tuple[str, ...]:
+    """Return the values of a table's parameter `by`, the default first; empty without it."""
+    return tuple(word for word in views_of(name) if word is not None)
+
+
+def view_of(name: str, by: str | None = None) -> View:
+    """Return one of the views of a table, by default the first."""
+    views = views_of(name)
+    return views[next(iter(views)) if by is None else by]
+
+
+def gives_frame(name: str, by: str | None = None) -> bool:
     """Whether the answer to a question is a frame rather than data with its own fields."""
-    answer = answer_type(name)
+    answer = view_of(name, by).answer
     return answer is None or is_typeddict(answer)
 
 
-def choices_of(name: str) -> frozenset[str]:
-    """Return the options of a question in addition to a trace and a window."""
-    _, *others = inspect.signature(question(name)).parameters
-    return frozenset(others) - {"window"}
+def choices_of(name: str, by: str | None = None) -> frozenset[str]:
+    """Return the options of a table, or of one of its views, besides trace, window and `by`."""
+    ask = question(name)
+    asks = vars(ask)["declared"].asks
+    asked = asks.get(by or next(iter(asks)), ask) if asks else ask
+    _, *others = inspect.signature(asked).parameters
+    return frozenset(others) - {"window", "by"}
 
 
 def reads_memory_files(name: str) -> bool:
     """Whether a table also accepts memory timelines and snapshots."""
-    return name not in PATH_TABLES and "recording" in inspect.signature(question(name)).parameters
+    return "recording" in inspect.signature(question(name)).parameters
 
 
-def arguments_of(name: str) -> Literal["ids", "default"]:
+def arguments_of(name: str, by: str | None = None) -> Literal["ids", "default"]:
     """Return which event arguments must be read for a question."""
-    return "default" if _declared(name).needs_arguments else "ids"
-
-
-def answer_blocks(
-    name: str, trace: Trace, window: Window | None = None, *, most: int = _MOST_ROWS
-) -> Sequence[Block]:
-    """Return the answer about a window as blocks, with at most `most` rows of a frame."""
-    from longpole.analyses.empty_tables import why_empty
-    from longpole.analyses.impossible_values import impossible_values
-    from longpole.analyses.legends import legend
-    from longpole.report.blocks import Sentence
-
-    answer = question(name)(trace, window)
-    if hasattr(answer, "blocks"):
-        return [*answer.blocks(), *map(Sentence, impossible_values(name, trace))]
-    if answer.is_empty():
-        return [Sentence(why_empty(name, trace))]
-    notes = [*legend(name, answer.head(most)), *impossible_values(name, trace, answer)]
-    return [*_frame_blocks(answer, most), *map(Sentence, notes)]
-
-
-def _declared(name: str) -> _Declared:
-    found: _Declared = vars(question(name))["declared"]
-    return found
-
-
-def _frame_blocks(frame: pl.DataFrame, most: int) -> list[Block]:
-    """Show some rows of a frame."""
-    from longpole.report.blocks import Notes
-    from longpole.report.document import table_of
-
-    shown, more = _shown(frame, most)
-    return [table_of(shown), *([Notes([more])] if more else [])]
-
-
-def _shown(frame: pl.DataFrame, most: int) -> tuple[pl.DataFrame, str | None]:
-    """Return the first rows, or the longest for single events, and a note on the total number."""
-    from longpole.wording import count
-
-    more = frame.height - most
-    if more <= 0:
-        return frame, None
-    if frame.columns[0] == "event" and "duration_ns" in frame.columns:
-        longest = frame.sort("duration_ns", "event", descending=[True, False], nulls_last=True)
-        return longest.head(most), f"The {most} longest of {frame.height:,}."
-    return frame.head(most), f"{count(more, 'more row')}."
+    return "default" if view_of(name, by).needs_arguments else "ids"

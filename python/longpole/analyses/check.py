@@ -22,6 +22,7 @@ from longpole.wording import count, duration, duration_range, escape, share
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from longpole.critical_path import CriticalPath
     from longpole.trace import Trace
 
 __all__ = ["Finding", "Place", "check", "finding", "why_empty"]
@@ -236,11 +237,26 @@ def _clocks(trace: Trace, warnings: Sequence[_EventWarning]) -> Iterator[Finding
             yield warning.found(longest=duration(warning.longest_ns))
     if not trace.warning_counts["device_work"]:
         return
-    for device, shift_ns in trace.critical_path(whole=True).clock_shifts:
+    path = trace.critical_path(whole=True)
+    yield from _violations(trace, path)
+    for device, shift_ns in path.clock_shifts:
         if abs(shift_ns) > _LARGE_SHIFT_NS:
             side = "behind" if shift_ns > 0 else "ahead of"
             name = "a device" if device is None else f"device {device}"
             yield finding("clock_shift", device=name, side=side, shift=duration(abs(shift_ns)))
+
+
+def _violations(trace: Trace, path: CriticalPath) -> Iterator[Finding]:
+    """Yield the finding about dependencies that the path leaves out."""
+    if not path.counts["violation"]:
+        return
+    rows = path.core.violations().to_dicts()
+    worst = max(rows, key=lambda row: row["back_ns"])
+    event = worst["event"]
+    name = None if event is None else trace.core.events(["name"]).to_dicts()[event]["name"]
+    place = None if event is None else Place(event=event, name=name)
+    longest = duration(worst["back_ns"])
+    yield finding("dependencies_back_in_time", len(rows), place, longest=longest)
 
 
 def _marks(trace: Trace, warnings: Sequence[_EventWarning]) -> Iterator[Finding]:

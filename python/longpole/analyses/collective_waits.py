@@ -36,7 +36,13 @@ class CollectiveWaitRow(Row):
     """Minimum number of participating ranks."""
 
 
-@table(CollectiveWaitRow, needs_arguments=True)
+@table(
+    CollectiveWaitRow,
+    needs_arguments=True,
+    empty="Only profiles of Ascend devices record the tasks of collectives; for"
+    " other traces, `longpole ranks FOLDER` finds the awaited rank.",
+    ignores_window=True,
+)
 def collective_waits(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:

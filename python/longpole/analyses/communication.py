@@ -8,6 +8,7 @@ import polars as pl
 
 from longpole import sweeps
 from longpole.analyses.catalogue import table
+from longpole.analyses.needs import COLLECTIVES
 from longpole.data import Row, names_of
 from longpole.frames import frame_of, row_bytes, typed
 from longpole.selection import matching
@@ -54,7 +55,12 @@ class CommunicationRow(Row):
     """Innermost Python function around it outside torch."""
 
 
-@table(CommunicationRow, needs_arguments=True)
+@table(
+    CommunicationRow,
+    needs_arguments=True,
+    needs=(COLLECTIVES,),
+    empty="No collective ran in it.",
+)
 def communication(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:

@@ -39,7 +39,12 @@ class CommunicationLinkRow(Row):
     """Bandwidth in 10^9 bytes per second."""
 
 
-@table(CommunicationLinkRow, needs_arguments=True)
+@table(
+    CommunicationLinkRow,
+    needs_arguments=True,
+    empty="Only profiles of Ascend devices record the tasks of collectives.",
+    ignores_window=True,
+)
 def communication_links(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:

@@ -9,6 +9,7 @@ import polars as pl
 from longpole import sweeps
 from longpole.analyses.activities import activities, chosen
 from longpole.analyses.catalogue import table
+from longpole.analyses.needs import ACTIVITIES
 from longpole.data import Row
 from longpole.frames import frame_schema
 from longpole.windows import window_of
@@ -32,7 +33,11 @@ class ConcurrentStreamsRow(Row):
     window_share: float
 
 
-@table(ConcurrentStreamsRow)
+@table(
+    ConcurrentStreamsRow,
+    needs=(ACTIVITIES,),
+    empty="No GPU activity ran in it.",
+)
 def concurrent_streams(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:

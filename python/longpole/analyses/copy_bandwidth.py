@@ -1,4 +1,4 @@
-"""Table `copy_bandwidth`: memcpy and memset bandwidth over time."""
+"""Table `copies` by time: memcpy and memset bandwidth."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from longpole.analyses.activities import activities
-from longpole.analyses.catalogue import table
+from longpole.analyses.catalogue import view
+from longpole.analyses.needs import ACTIVITIES, COPIES
 from longpole.data import Row
 from longpole.frames import argument
 from longpole.kept import kept
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["CopyBandwidthRow", "copies", "copy_bandwidth"]
+__all__ = ["CopyBandwidthRow", "copy_bandwidth", "each_copy"]
 
 _MOST_GB_PER_S: Final = 1e6
 _DIRECTION: Final = r"^(Mem(?:cpy \w+|set))"
@@ -34,7 +35,12 @@ class CopyBandwidthRow(Row):
     """Sum over concurrent copies from this time on, in 10^9 bytes per second."""
 
 
-@table(CopyBandwidthRow, needs_arguments=True)
+@view(
+    CopyBandwidthRow,
+    needs_arguments=True,
+    needs=(ACTIVITIES, COPIES),
+    empty="No memcpy or memset of known size ran in it.",
+)
 def copy_bandwidth(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:
@@ -43,8 +49,8 @@ def copy_bandwidth(
     Parameters
     ----------
     where
-        A condition on the columns of `copies`: those of `activities`, `direction`, `bytes`
-        and `bandwidth_gb_per_s`.
+        A condition on the columns of a memcpy or memset: those of `activities`,
+        `direction`, `bytes` and `bandwidth_gb_per_s`.
 
     Returns
     -------
@@ -62,7 +68,7 @@ def copy_bandwidth(
     >>> copy_bandwidth(builder.read()).select("name", "time_ns", "bandwidth_gb_per_s").rows()
     [('Memcpy HtoD', 0, 4.0), ('Memcpy HtoD', 2000, 0.0)]
     """
-    known = copies(trace, window, where=where).filter(pl.col("bandwidth_gb_per_s").is_not_null())
+    known = each_copy(trace, window, where=where).filter(pl.col("bandwidth_gb_per_s").is_not_null())
     rate = pl.col("bandwidth_gb_per_s")
     begin = known.select("device", name="direction", time_ns="start_ns", change=rate, event="event")
     end_ns = pl.col("start_ns") + pl.col("duration_ns")
@@ -77,7 +83,7 @@ def copy_bandwidth(
     )
 
 
-def copies(
+def each_copy(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:
     """List the memcpys and memsets of a window with their bytes and bandwidth.

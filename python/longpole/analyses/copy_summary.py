@@ -1,13 +1,15 @@
-"""Table `copy_summary`: bytes, time and bandwidth of memcpys and memsets in a window."""
+"""Table `copies` by direction: bytes, time and bandwidth of memcpys and memsets."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from longpole.analyses.catalogue import table
-from longpole.analyses.copy_bandwidth import copies, copy_bandwidth
+from longpole.analyses.catalogue import view
+from longpole.analyses.copy_bandwidth import copy_bandwidth, each_copy
+from longpole.analyses.legends import always
+from longpole.analyses.needs import ACTIVITIES, COPIES
 from longpole.analyses.statistics import Figures, spread
 
 if TYPE_CHECKING:
@@ -15,6 +17,11 @@ if TYPE_CHECKING:
     from longpole.windows import Window
 
 __all__ = ["CopySummaryRow", "copy_summary"]
+
+_LEGEND: Final = (
+    "bandwidth_gb_per_s is bytes over duration; mean to max are of the bandwidth over time, between"
+    " its n_changes changes, also in GB/s."
+)
 
 
 class CopySummaryRow(Figures):
@@ -31,12 +38,18 @@ class CopySummaryRow(Figures):
     bandwidth_gb_per_s: float | None
     """Bytes divided by duration, for activities with a known size, in 10^9 bytes per second."""
     n_changes: int | None
-    """Number of rows of `copy_bandwidth` above 0, from which `mean` to `max` (in 10^9 bytes per
-    second) are computed.
+    """Number of rows by time with a bandwidth above 0, from which `mean` to `max` (in 10^9
+    bytes per second) are computed.
     """
 
 
-@table(CopySummaryRow, needs_arguments=True)
+@view(
+    CopySummaryRow,
+    needs_arguments=True,
+    needs=(ACTIVITIES, COPIES),
+    empty="No memcpy or memset ran in it.",
+    legend=((always, _LEGEND),),
+)
 def copy_summary(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:
@@ -66,7 +79,7 @@ def copy_summary(
     has_size = pl.col("bytes").is_not_null() & (pl.col("duration_ns") > 0)
     summed = pl.col("bytes").filter(has_size).sum() / pl.col("duration_ns").filter(has_size).sum()
     return (
-        copies(trace, window, where=where)
+        each_copy(trace, window, where=where)
         .group_by("device", name="direction")
         .agg(
             count=pl.len().cast(pl.Int64),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longpole.analyses.catalogue import table
+from longpole.analyses.needs import COUNTERS
 from longpole.selection import matching
 
 if TYPE_CHECKING:
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
 __all__ = ["counters_by_operator", "get_counter_data_with_operators"]
 
 
-@table(needs_arguments=True)
+@table(
+    needs_arguments=True,
+    needs=(COUNTERS,),
+    empty="No kernel with counters was launched in it.",
+)
 def counters_by_operator(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:

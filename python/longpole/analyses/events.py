@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from longpole.analyses.catalogue import table
+from longpole.analyses.legends import AS_RECORDED, always
 from longpole.selection import matching
 
 if TYPE_CHECKING:
@@ -23,7 +24,11 @@ _SHOWN: Final = (
 )
 
 
-@table()
+@table(
+    empty="No event lies in it.",
+    legend=((always, AS_RECORDED),),
+    is_of_host=True,
+)
 def events(
     trace: Trace,
     window: Window | None = None,

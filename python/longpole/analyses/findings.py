@@ -211,6 +211,11 @@ KINDS: Final = {
         "on them",
         "record again; if graphs are replayed, with a newer profiler",
     ),
+    "dependencies_back_in_time": Kind(
+        "info",
+        "dependencies of the critical path would go back in time, by at most {longest}",
+        "the path leaves them out and follows another cause; `CriticalPath.violations` lists them",
+    ),
     "clock_shift": Kind(
         "warning",
         "the clock of {device} is {shift} {side} the host's",

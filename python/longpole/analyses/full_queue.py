@@ -1,4 +1,4 @@
-"""Table `full_queue`: how long the launch queue of each stream was full."""
+"""Table `queue` by full: how long the launch queue of each stream was full."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from longpole.analyses.catalogue import table
+from longpole.analyses.catalogue import view
+from longpole.analyses.needs import ACTIVITIES, CALLS, LAUNCHES
 from longpole.analyses.queue_summary import timed_lengths
 from longpole.data import Row
 from longpole.sweeps import FULL_QUEUE_OPERATIONS
@@ -31,7 +32,11 @@ class FullQueueRow(Row):
     """Maximum length reached."""
 
 
-@table(FullQueueRow)
+@view(
+    FullQueueRow,
+    needs=(ACTIVITIES, CALLS, LAUNCHES),
+    empty="No GPU activity of it was launched by a recorded call.",
+)
 def full_queue(
     trace: Trace,
     window: Window | None = None,

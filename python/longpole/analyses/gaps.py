@@ -10,6 +10,7 @@ from longpole import sweeps
 from longpole.analyses.catalogue import table
 from longpole.analyses.device_times import SHORT_NS
 from longpole.analyses.host_pieces import device_gaps, host_pieces, host_spans
+from longpole.analyses.needs import ACTIVITIES
 from longpole.data import Row
 from longpole.frames import frame_schema, typed
 from longpole.selection import matching
@@ -52,7 +53,11 @@ class GapRow(Row):
     start_ns: int
 
 
-@table(GapRow)
+@table(
+    GapRow,
+    needs=(ACTIVITIES,),
+    empty="No device was idle in it.",
+)
 def gaps(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:

@@ -8,6 +8,7 @@ import polars as pl
 
 from longpole.analyses.activities import activities
 from longpole.analyses.catalogue import table
+from longpole.analyses.needs import ACTIVITIES, GRAPHS
 from longpole.data import Row
 from longpole.selection import matching
 from longpole.windows import window_of
@@ -37,7 +38,12 @@ class GraphKernelRow(Row):
     """How node and captured call were joined; null if the capture is not known."""
 
 
-@table(GraphKernelRow, needs_arguments=True)
+@table(
+    GraphKernelRow,
+    needs_arguments=True,
+    needs=(ACTIVITIES, GRAPHS),
+    empty="No CUDA graph ran in it.",
+)
 def graph_kernels(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:

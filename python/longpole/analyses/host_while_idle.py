@@ -8,6 +8,7 @@ import polars as pl
 
 from longpole.analyses.catalogue import table
 from longpole.analyses.host_pieces import BETWEEN, device_gaps, host_pieces, host_spans
+from longpole.analyses.needs import ACTIVITIES, CALLS, LAUNCHES
 from longpole.data import Row
 from longpole.frames import frame_schema, typed
 from longpole.windows import window_of
@@ -40,7 +41,11 @@ class HostWhileIdleRow(Row):
     """The event with most of that time; of a `host_gap`, the first event after it."""
 
 
-@table(HostWhileIdleRow)
+@table(
+    HostWhileIdleRow,
+    needs=(ACTIVITIES, CALLS, LAUNCHES),
+    empty="No device waited for a launch in it; `idle` lists other causes.",
+)
 def host_while_idle(trace: Trace, window: Window | None = None) -> pl.DataFrame:
     """Measure what the host did while each device was idle and the next launch had not returned.
 

@@ -9,6 +9,8 @@ import polars as pl
 from longpole.analyses.activities import chosen
 from longpole.analyses.catalogue import table
 from longpole.analyses.device_times import SHORT_NS
+from longpole.analyses.legends import WHOLE_DEVICE, lacks
+from longpole.analyses.needs import ACTIVITIES
 from longpole.analyses.statistics import DurationFigures
 from longpole.frames import frame_of, frame_schema
 from longpole.windows import window_of
@@ -42,7 +44,12 @@ class IdleTimeRow(DurationFigures):
     """Part before the launch call returned; null if unknown."""
 
 
-@table(IdleTimeRow)
+@table(
+    IdleTimeRow,
+    needs=(ACTIVITIES,),
+    empty="No GPU activity ran in it.",
+    legend=((lacks("stream"), WHOLE_DEVICE),),
+)
 def idle_time(
     trace: Trace,
     window: Window | None = None,

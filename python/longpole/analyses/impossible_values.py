@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole.analyses.catalogue import view_of
 from longpole.analyses.device_peaks import device_peaks
 from longpole.analyses.findings import IMPOSSIBLE_TIMES
 
@@ -14,10 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["has_impossible_times", "impossible_values"]
 
-_HOST_ONLY: Final = frozenset(
-    ("annotation_times", "events", "memory", "memory_churn", "memory_curve", "steps")
-)
-"""Tables without times of GPU activities."""
 _TIMES: Final = (
     "The recorded times of GPU activities cannot be right (see `longpole check`), and the table "
     "rests on them."
@@ -29,7 +26,9 @@ def has_impossible_times(trace: Trace) -> bool:
     return any(code in IMPOSSIBLE_TIMES for code, *_ in trace.core.event_warnings())
 
 
-def impossible_values(name: str, trace: Trace, rows: pl.DataFrame | None = None) -> list[str]:
+def impossible_values(
+    name: str, trace: Trace, by: str | None = None, rows: pl.DataFrame | None = None
+) -> list[str]:
     """Return which values of a table are impossible, and why they may be shown all the same.
 
     Parameters
@@ -38,6 +37,8 @@ def impossible_values(name: str, trace: Trace, rows: pl.DataFrame | None = None)
         The table.
     trace
         The trace.
+    by
+        Its view.
     rows
         Its rows, if it is a frame.
 
@@ -47,8 +48,8 @@ def impossible_values(name: str, trace: Trace, rows: pl.DataFrame | None = None)
     >>> impossible_values("kernels", TraceBuilder().read())
     []
     """
-    told = [_TIMES] if name not in _HOST_ONLY and has_impossible_times(trace) else []
-    if rows is not None and name in {"copy_summary", "copy_bandwidth"}:
+    told = [_TIMES] if not view_of(name, by).is_of_host and has_impossible_times(trace) else []
+    if rows is not None and name == "copies":
         told += _above_bandwidth(trace, rows)
     return told
 

@@ -77,7 +77,11 @@ class IterationRow(Row):
     detokenizing_ns: int | None
 
 
-@table(IterationRow)
+@table(
+    IterationRow,
+    empty="Nothing marks iterations of an inference server; the table steps lists steps.",
+    ignores_window=True,
+)
 def iterations(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:

@@ -61,7 +61,12 @@ class KernelGainRow(Row):
     """Shapes and types of its inputs; null if not recorded."""
 
 
-@table(KernelGainRow, needs_arguments=True)
+@table(
+    KernelGainRow,
+    needs_arguments=True,
+    empty="No kernel lies on its critical path: faster kernels would save nothing.",
+    ignores_window=True,
+)
 def kernel_gains(trace: Trace, window: Window | None = None) -> pl.DataFrame:
     """Rank kernels by the gain of the window if they ran twice as fast.
 

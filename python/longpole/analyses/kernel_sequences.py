@@ -9,6 +9,7 @@ import polars as pl
 from longpole import sweeps
 from longpole.analyses.activities import activities
 from longpole.analyses.catalogue import table
+from longpole.analyses.needs import ACTIVITIES, LAUNCHES, OPERATORS
 from longpole.data import Row
 from longpole.selection import matching
 from longpole.windows import window_of
@@ -34,7 +35,11 @@ class KernelSequenceRow(Row):
     """Time of the operators."""
 
 
-@table(KernelSequenceRow)
+@table(
+    KernelSequenceRow,
+    needs=(ACTIVITIES, LAUNCHES, OPERATORS),
+    empty="No operator launched three GPU activities in it.",
+)
 def kernel_sequences(
     trace: Trace,
     window: Window | None = None,

@@ -8,6 +8,7 @@ import polars as pl
 
 from longpole.analyses.activities import WorkClass, activities
 from longpole.analyses.catalogue import table
+from longpole.analyses.needs import ACTIVITIES
 from longpole.analyses.statistics import DurationFigures, described
 from longpole.frames import typed
 from longpole.windows import window_of
@@ -36,7 +37,12 @@ class KernelRow(DurationFigures):
     """Innermost operator that launched the longest one, with the sizes of its inputs."""
 
 
-@table(KernelRow, needs_arguments=True)
+@table(
+    KernelRow,
+    needs_arguments=True,
+    needs=(ACTIVITIES,),
+    empty="No GPU activity ran in it.",
+)
 def kernels(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Table `launch_summary`: launch times of a window, by runtime API call."""
+"""Table `launches` by call: launch times by runtime API call."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from longpole.analyses.catalogue import table
-from longpole.analyses.launch_times import LONG_DELAY_NS, launch_times
+from longpole.analyses.catalogue import view
+from longpole.analyses.launch_times import INSIDE_CALL, LONG_DELAY_NS, launch_times
+from longpole.analyses.legends import is_negative
+from longpole.analyses.needs import ACTIVITIES, CALLS, LAUNCHES
 from longpole.analyses.statistics import described
 from longpole.data import Row
 
@@ -17,7 +19,16 @@ if TYPE_CHECKING:
 
 __all__ = ["LaunchSummaryRow", "launch_summary"]
 
+_COUNTS: Final = (
+    "n_short: calls that took longer than what they launched; n_slow_calls: calls above 50 µs;"
+    " n_delayed: a start more than 100 µs after the call."
+)
+
 _DESCRIBED: Final = {"call_ns": "call_", "delay_ns": "delay_", "activity_ns": "activity_"}
+
+
+def _has_counts(rows: pl.DataFrame) -> bool:
+    return any(bool(rows[name].max()) for name in ("n_short", "n_slow_calls", "n_delayed"))
 
 
 class LaunchFigures(Row):
@@ -63,7 +74,12 @@ class LaunchSummaryRow(LaunchFigures):
     """Calls whose first activity began more than 100 us after they returned."""
 
 
-@table(LaunchSummaryRow)
+@view(
+    LaunchSummaryRow,
+    needs=(ACTIVITIES, CALLS, LAUNCHES),
+    empty="No GPU activity of it was launched by a recorded call.",
+    legend=((is_negative("delay_median_ns"), INSIDE_CALL), (_has_counts, _COUNTS)),
+)
 def launch_summary(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:

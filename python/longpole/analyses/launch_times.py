@@ -1,4 +1,4 @@
-"""Table `launch_times`: each launch of a window with its call, delay and activity."""
+"""Table `launches` by activity: each launch with its call, delay and activity."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from longpole.analyses.activities import activities
-from longpole.analyses.catalogue import table
+from longpole.analyses.catalogue import view
+from longpole.analyses.legends import is_negative
+from longpole.analyses.needs import ACTIVITIES, CALLS, LAUNCHES
 from longpole.data import Row
 from longpole.frames import frame_schema
 
@@ -15,7 +17,10 @@ if TYPE_CHECKING:
     from longpole.trace import Trace
     from longpole.windows import Window
 
-__all__ = ["LONG_DELAY_NS", "LaunchTimeRow", "launch_times"]
+__all__ = ["INSIDE_CALL", "LONG_DELAY_NS", "LaunchTimeRow", "launch_times"]
+
+INSIDE_CALL: Final = "A delay below zero: the activity began before its launch call returned."
+"""What a negative delay means."""
 
 _SLOW_CALL_NS: Final = 50_000
 LONG_DELAY_NS: Final = 100_000
@@ -45,7 +50,12 @@ class LaunchTimeRow(Row):
     correlation: int | None
 
 
-@table(LaunchTimeRow)
+@view(
+    LaunchTimeRow,
+    needs=(ACTIVITIES, CALLS, LAUNCHES),
+    empty="No GPU activity of it was launched by a recorded call.",
+    legend=((is_negative("delay_ns"), INSIDE_CALL),),
+)
 def launch_times(
     trace: Trace,
     window: Window | None = None,

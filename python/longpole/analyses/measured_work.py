@@ -8,6 +8,7 @@ import polars as pl
 
 from longpole.analyses.catalogue import table
 from longpole.analyses.counters_by_operator import counters_by_operator
+from longpole.analyses.needs import COUNTERS
 from longpole.analyses.operator_work import operators_with_work, outermost, whole_sum
 from longpole.counters import DRAM_BYTES, TENSOR_CORE_INSTRUCTIONS
 from longpole.data import Row
@@ -55,7 +56,11 @@ class MeasuredWork(Row):
     """Counted bytes divided by those of the formula; above 1 if data moved more than once."""
 
 
-@table(needs_arguments=True)
+@table(
+    needs_arguments=True,
+    needs=(COUNTERS,),
+    empty="No kernel with counters was launched in it.",
+)
 def measured_work(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:

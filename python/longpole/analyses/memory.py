@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, overload
 
 import polars as pl
 
 from longpole.allocations import Allocations
-from longpole.analyses.catalogue import table
+from longpole.analyses.catalogue import MOST_ROWS, ask_by, table, view
 from longpole.analyses.memory_churn import ChurnRow, memory_churn
 from longpole.analyses.memory_curve import allocations_of, memory_curve, start_of
 from longpole.damage import record_hint
@@ -196,37 +196,14 @@ class Memory(Data):
         return f"The file is damaged: {parts} left out, and sums may be wrong."
 
 
-@table(Memory, needs_arguments=True)
-def memory(
+@view(Memory, needs_arguments=True, is_of_host=True)
+def _by_peak(
     recording: Trace | Allocations,
     window: Window | None = None,
     *,
     where: pl.Expr | str | None = None,
-    top: int = 20,
+    top: int = MOST_ROWS,
 ) -> Memory:
-    """Report peak memory, its contents, and the operators that allocate most.
-
-    Memory counts as live at the peak if it was allocated before it and freed after it, at the same
-    address. Memory allocated before the recording began has no owner and is the remainder.
-
-    Parameters
-    ----------
-    recording
-        A trace with `profile_memory=True`, one of an Ascend profile with its memory files or
-        tables, or the result of `longpole.read_memory`.
-    window
-        Where to search for the peak; by default the whole recording.
-    where
-        Changes to count: a polars expression or an SQL condition on the columns of `memory_curve`,
-        such as `device = 'cuda:0'`.
-    top
-        Number of owners to show; the rows contain all.
-
-    Raises
-    ------
-    ValueError
-        The condition is invalid.
-    """
     log = allocations_of(recording)
     curve = memory_curve(log, window, where=where)
     devices = _peaks(curve)
@@ -254,6 +231,82 @@ def memory(
             n_damaged=recording.n_damaged,
         )
     return replace(found, hint=record_hint(recording, _NOTHING, "allocations", _OR))
+
+
+_BY: Final[Mapping[str, Callable[..., Memory | pl.DataFrame]]] = {
+    "peak": _by_peak,
+    "time": memory_curve,
+    "operator": memory_churn,
+}
+
+
+@overload
+def memory(
+    recording: Trace | Allocations,
+    window: Window | None = None,
+    *,
+    by: Literal["peak"] = "peak",
+    where: pl.Expr | str | None = None,
+    top: int | None = None,
+) -> Memory: ...
+@overload
+def memory(
+    recording: Trace | Allocations,
+    window: Window | None = None,
+    *,
+    by: Literal["time", "operator"],
+    where: pl.Expr | str | None = None,
+    top: None = None,
+) -> pl.DataFrame: ...
+@table(by=_BY)
+def memory(
+    recording: Trace | Allocations,
+    window: Window | None = None,
+    *,
+    by: Literal["peak", "time", "operator"] = "peak",
+    where: pl.Expr | str | None = None,
+    top: int | None = None,
+) -> Memory | pl.DataFrame:
+    """Report peak memory, its contents, and the operators that allocate most.
+
+    Memory counts as live at the peak if it was allocated before it and freed after it, at the same
+    address. Memory allocated before the recording began has no owner and is the remainder.
+
+    Parameters
+    ----------
+    recording
+        A trace with `profile_memory=True`, one of an Ascend profile with its memory files or
+        tables, or the result of `longpole.read_memory`.
+    window
+        Where to search for the peak, or only changes in this window; by default the whole
+        recording.
+    by
+        `"peak"` has a row for each device and for each owner of memory at its peak, `"time"` one
+        for each change of the memory of a device, `"operator"` one for each device, operator,
+        function and category, with the sums of what it allocated and freed.
+    where
+        Changes to count: a polars expression or an SQL condition on the columns of
+        `by="time"`, such as `device = 'cuda:0'`.
+    top
+        Number of owners to show, for `by="peak"`; the rows contain all.
+
+    Raises
+    ------
+    ValueError
+        `by` or the condition is invalid.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> size = {"Bytes": 8, "Total Allocated": 8, "Device Type": 0, "Device Id": -1}
+    >>> event = {"ph": "i", "name": "[memory]", "cat": "cpu_instant_event", "ts": 1}
+    >>> trace = TraceBuilder().event(**event, pid=1, tid=1, args=size).read()
+    >>> memory(trace).devices.select("device", "peak_bytes").row(0)
+    ('cpu', 8)
+    >>> memory(trace, by="time").select("device", "n_bytes", "allocated_bytes").row(0)
+    ('cpu', 8, 8)
+    """
+    return ask_by(_BY, by, recording, window, where=where, top=top)
 
 
 def _with_step(devices: pl.DataFrame, recording: Trace | Allocations) -> pl.DataFrame:

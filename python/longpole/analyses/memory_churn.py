@@ -1,4 +1,4 @@
-"""Table `memory_churn`: number and size of allocations and frees by operator."""
+"""Table `memory` by operator: number and size of allocations and frees."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from longpole.analyses.catalogue import table
+from longpole.analyses.catalogue import view
 from longpole.analyses.memory_curve import memory_curve
+from longpole.analyses.needs import ALLOCATIONS
 from longpole.data import Row
 
 if TYPE_CHECKING:
@@ -31,7 +32,13 @@ class ChurnRow(Row):
     freed_bytes: int
 
 
-@table(ChurnRow, needs_arguments=True)
+@view(
+    ChurnRow,
+    needs_arguments=True,
+    needs=(ALLOCATIONS,),
+    empty="No memory was allocated or freed in it.",
+    is_of_host=True,
+)
 def memory_churn(
     recording: Trace | Allocations,
     window: Window | None = None,
@@ -45,7 +52,8 @@ def memory_churn(
     window
         Only changes in this window; by default the whole recording.
     where
-        Changes to count: a polars expression or an SQL condition on the columns of `memory_curve`.
+        Changes to count: a polars expression or an SQL condition on the columns of the table
+        by time.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Table `memory_curve`: allocated and reserved memory over time."""
+"""Table `memory` by time: allocated and reserved memory after each change."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from longpole.allocations import Allocations, trace_allocations
-from longpole.analyses.catalogue import table
+from longpole.analyses.catalogue import view
+from longpole.analyses.needs import ALLOCATIONS
 from longpole.ascend.memory import recorded_memory
 from longpole.data import Row, names_of
 from longpole.selection import matching
@@ -44,7 +45,13 @@ class MemoryCurveRow(Row):
     time_ns: int | None
 
 
-@table(MemoryCurveRow, needs_arguments=True)
+@view(
+    MemoryCurveRow,
+    needs_arguments=True,
+    needs=(ALLOCATIONS,),
+    empty="No memory was allocated or freed in it.",
+    is_of_host=True,
+)
 def memory_curve(
     recording: Trace | Allocations,
     window: Window | None = None,

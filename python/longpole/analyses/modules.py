@@ -27,7 +27,7 @@ _MISSING: Final = "The trace names no modules"
 _OR: Final = ", or give a regex for annotations that name them"
 
 
-@table(FrameTimes, needs_arguments=True)
+@table(FrameTimes, by=("layer", "path"), needs_arguments=True)
 def modules(
     trace: Trace,
     window: Window | None = None,
@@ -72,7 +72,7 @@ def modules(
     [('Net_0/Linear_1', 40000, 40000), ('Net_0', 0, 40000)]
     """
     if by not in {"path", "layer"}:
-        message = f'by is "path" or "layer", not {by!r}'
+        message = f'by is "layer" or "path", not {by!r}'
         raise ValueError(message)
     window = window_of(trace, window)
     if window is None:

@@ -9,6 +9,8 @@ import polars as pl
 from longpole.analyses.activities import activities
 from longpole.analyses.catalogue import table
 from longpole.analyses.kernel_sequences import by_sequence
+from longpole.analyses.legends import is_negative
+from longpole.analyses.needs import ACTIVITIES, LAUNCHES, OPERATORS
 from longpole.data import Row
 
 if TYPE_CHECKING:
@@ -48,7 +50,17 @@ class OperatorKernelRow(Row):
     disagree."""
 
 
-@table(OperatorKernelRow)
+@table(
+    OperatorKernelRow,
+    needs=(ACTIVITIES, LAUNCHES, OPERATORS),
+    empty="No operator launched a GPU activity in it.",
+    legend=(
+        (
+            is_negative("start_delay_ns"),
+            "A start_delay below zero: the clocks of host and device disagree.",
+        ),
+    ),
+)
 def operator_kernels(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:

@@ -1,11 +1,12 @@
-"""Table `queue_length`: number of launched activities that have not started, over time."""
+"""Table `queue` by time: number of launched activities that have not started."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from longpole.analyses.activities import NOTHING, chosen
-from longpole.analyses.catalogue import table
+from longpole.analyses.catalogue import view
+from longpole.analyses.needs import ACTIVITIES, CALLS, LAUNCHES
 from longpole.data import Row
 from longpole.frames import frame_of
 from longpole.kept import kept
@@ -32,7 +33,11 @@ class QueueLengthRow(Row):
     """Length from this time on."""
 
 
-@table(QueueLengthRow)
+@view(
+    QueueLengthRow,
+    needs=(ACTIVITIES, CALLS, LAUNCHES),
+    empty="No GPU activity of it was launched by a recorded call.",
+)
 def queue_length(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:

@@ -1,12 +1,14 @@
-"""Table `queue_summary`: length of the launch queue of each stream in a window."""
+"""Table `queue` by stream: length of the launch queue of each stream."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from longpole.analyses.catalogue import table
+from longpole.analyses.catalogue import view
+from longpole.analyses.legends import always
+from longpole.analyses.needs import ACTIVITIES, CALLS, LAUNCHES
 from longpole.analyses.queue_length import queue_length
 from longpole.analyses.statistics import Figures, described
 from longpole.windows import window_of
@@ -17,6 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["QueueSummaryRow", "queue_summary", "timed_lengths"]
 
+_LEGEND: Final = (
+    "mean to max are of the queue's length at its count changes, in activities; time_mean is over"
+    " the time of the window."
+)
+
 
 class QueueSummaryRow(Figures):
     """Length of a stream's launch queue over a window."""
@@ -24,12 +31,17 @@ class QueueSummaryRow(Figures):
     device: int | None
     stream: int | None
     count: int
-    """Number of rows in `queue_length`: changes, and the length at the start of the window."""
+    """Number of rows by time: changes, and the length at the start of the window."""
     time_mean: float | None
     """Mean length, weighted by how long each length lasted in the window."""
 
 
-@table(QueueSummaryRow)
+@view(
+    QueueSummaryRow,
+    needs=(ACTIVITIES, CALLS, LAUNCHES),
+    empty="No GPU activity of it was launched by a recorded call.",
+    legend=((always, _LEGEND),),
+)
 def queue_summary(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from longpole.analyses.catalogue import table
+from longpole.analyses.needs import STEPS
 from longpole.critical_path.windows import core_window
 from longpole.frames import frame_of
 from longpole.selection import matching
@@ -17,8 +18,31 @@ if TYPE_CHECKING:
 
 __all__ = ["steps"]
 
+_MARKED: Final = (
+    "period: from the end of the previous step, if there is one, to the end of this one, with its"
+    " GPU activities; duration: of the annotation `ProfilerStep`, or of another one up to the next,"
+    " so the last of these marks no step."
+)
+_REPEATED: Final = (
+    "Nothing marks steps: these are repetitions of GPU activities; to see one, --between START END"
+    " with its times in this table --as-recorded."
+)
 
-@table()
+
+def _lacks_numbers(rows: pl.DataFrame) -> bool:
+    return rows["step"].null_count() == rows.height
+
+
+def _has_numbers(rows: pl.DataFrame) -> bool:
+    return not _lacks_numbers(rows)
+
+
+@table(
+    needs=(STEPS,),
+    empty="No step overlaps it.",
+    legend=((_has_numbers, _MARKED), (_lacks_numbers, _REPEATED)),
+    is_of_host=True,
+)
 def steps(
     trace: Trace,
     window: Window | None = None,

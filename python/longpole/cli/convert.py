@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import click
 
-from longpole.analyses.catalogue import PATH_TABLES, arguments_of
+from longpole.analyses.catalogue import PATH_TABLES, arguments_of, words_of
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of, record_of
 from longpole.cli.answer.problems import require, usage_errors
@@ -75,6 +75,11 @@ _WRITERS: Final[dict[str, Callable[[pl.DataFrame, Path], None]]] = {
     show_default=True,
     help="Table to write; `longpole table TRACE` lists the names.",
 )
+@click.option(
+    "--by",
+    metavar="KIND",
+    help="Kind of rows of the table; `longpole table NAME --help` lists them.",
+)
 @where_option
 @click.option(
     "--time",
@@ -95,6 +100,7 @@ def convert(
     output: Path,
     force: bool,
     table: str,
+    by: str | None,
     where: str | None,
     time: Time | None,
     counters: bool,
@@ -131,6 +137,7 @@ def convert(
     form = _form_of(output)
     given = {
         "--table": table != "events",
+        "--by": by,
         "--where": where,
         "--time": time,
         "--counters": counters,
@@ -139,7 +146,11 @@ def convert(
     is_file = form in ("table", "perfetto") or output.suffix == ".pftrace" or trace != "-"
     needed = "only tables, .perfetto-trace and .pftrace are written from a pipe; give a file"
     require(is_file, needed)
-    shown = Shown(table, where, None)
+    if by is not None and by not in words_of(table):
+        message = f"--by of {table} is one of {', '.join(words_of(table))}, not {by!r}"
+        require(bool(words_of(table)), f"{table} has one kind of rows; leave out --by")
+        raise click.UsageError(message)
+    shown = Shown(table, where, None, by=by)
     task = _task(form, window, shown, time or "host", counters)
     return answer_each(
         [trace],
@@ -165,7 +176,7 @@ def _form_of(output: Path) -> str:
 def _check(form: str, given: list[str], window: Asked) -> None:
     """Raise for options that have no effect for this content."""
     allowed = {
-        "table": ["--table", "--where"],
+        "table": ["--table", "--by", "--where"],
         "flame": ["--time"],
         "overlay": ["--counters"],
     }.get(form, [])
@@ -219,7 +230,7 @@ def _task(form: str, window: Asked, shown: Shown, time: Time, counters: bool) ->
         return _Task(shown.table, write, window, "path")
     lists_all = shown.table == "events" or shown.table in WHOLE_TABLES
     of = given if lists_all else window
-    return _Task(shown.table, write, of, arguments=arguments_of(shown.table))
+    return _Task(shown.table, write, of, arguments=arguments_of(shown.table, shown.by))
 
 
 @dataclass(frozen=True, slots=True)

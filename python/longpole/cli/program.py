@@ -79,7 +79,8 @@ class Program(Commands):
         others = (place for place, text in enumerate(args) if text not in _OPTIONS_BEFORE_A_COMMAND)
         first = next(others, None)
         if first is not None and (self._is_file(args[first]) or args[first].startswith("-")):
-            args = [*args[:first], "summary", *args[first:]]
+            command = "table" if self._names_table(args[first:]) else "summary"
+            args = [*args[:first], command, *args[first:]]
         return super().parse_args(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -95,12 +96,22 @@ class Program(Commands):
         from longpole.cli.answer.table import tables
 
         is_table = name in tables()
-        return f"did you mean `table TRACE {name}`?" if is_table else super().advice(name)
+        return f"did you mean `longpole TRACE {name}`?" if is_table else super().advice(name)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete commands, and files, since a file may replace a command."""
         found = super().shell_complete(ctx, incomplete)
         return found or [CompletionItem(incomplete, type="file")]
+
+    def _names_table(self, args: Sequence[str]) -> bool:
+        """Whether the arguments of a file name a table, as in `longpole TRACE kernels`."""
+        from longpole.cli.answer.table import tables
+
+        if not any(text in tables() for text in args):
+            return False
+        from longpole.cli.table import named_table
+
+        return named_table(args) is not None
 
     def _is_file(self, text: str) -> bool:
         """Whether a first argument is a file: it exists, or looks like a path."""
@@ -113,13 +124,14 @@ class Program(Commands):
 def longpole(*, debug: bool) -> None:
     """Find what a GPU program waits for.
 
-    `longpole TRACE` is short for `longpole summary TRACE`.
+    `longpole TRACE` is short for `longpole summary TRACE`, and `longpole TRACE kernels` for
+    `longpole table TRACE kernels`.
 
     \b
     Examples:
       longpole demo                           the answers about an example
       longpole trace.json.gz                  what limits the program
-      longpole table trace.json.gz kernels    one of the tables
+      longpole trace.json.gz kernels          one of the tables
       longpole summary trace.json.gz --step 3 --format json
       longpole check rank*.json.gz            the problems of the traces
     """

@@ -49,6 +49,7 @@ def schema(context: click.Context, *, command: tuple[str, ...]) -> int:
     Examples:
       longpole schema summary
       longpole schema bench compare
+      longpole schema table queue time
     """
     program = _program(context)
     name = " ".join(command)
@@ -88,11 +89,16 @@ def schema_for(name: str, program: click.Command) -> Schema:
 
 def _answers(program: click.Command) -> dict[str, tuple[str, Callable[[], Schema]]]:
     """Return the description of each command and table, and how to derive its schema."""
+    from longpole.analyses.catalogue import words_of
     from longpole.cli.answer.table import tables as all_tables
 
     envelope = partial(_declared, "longpole.report.document:Envelope")
     dumps = partial(_declared, "longpole.analyses.dumps:DumpsData")
-    tables = {f"table {name}": (text, partial(_table, name)) for name, text in all_tables().items()}
+    tables = {
+        f"table {name}{by and f' {by}'}": (text, partial(_table, name, by))
+        for name, text in all_tables().items()
+        for by in ("", *words_of(name)[1:])
+    }
     return {
         "envelope": ("The envelope of every answer", envelope),
         "dumps": ("The answer of `longpole ranks` about flight recorder dumps", dumps),
@@ -136,20 +142,23 @@ def _object(properties: Schema, required: Iterable[str] | None = None) -> Schema
     }
 
 
-def _table(name: str) -> Schema:
+def _table(name: str, by: str) -> Schema:
     """Derive the schema of one table: a frame of declared rows, or data with its own fields."""
-    found = _rows(name)
-    properties = {"table": {"const": name}, **found["properties"]}
-    return _object(properties, ["table", *found["required"]])
+    from longpole.analyses.catalogue import words_of
+
+    found = _rows(name, by or None)
+    word = by or next(iter(words_of(name)), None)
+    properties = {"table": {"const": name}, "by": {"const": word}, **found["properties"]}
+    return _object(properties, ["table", "by", *found["required"]])
 
 
-def _rows(name: str) -> Schema:
+def _rows(name: str, by: str | None) -> Schema:
     """Derive the fields next to the name of a table: rows, declared or not, or data fields."""
-    from longpole.analyses.catalogue import PATH_TABLES, answer_type, gives_frame
+    from longpole.analyses.catalogue import gives_frame, view_of
     from longpole.json_schema import schema_of
 
-    answer: Any = None if name in PATH_TABLES else answer_type(name)
-    if answer is not None and not gives_frame(name):
+    answer: Any = view_of(name, by).answer
+    if answer is not None and not gives_frame(name, by):
         return schema_of(answer)
     row = schema_of(answer or dict[str, Any])
     rows = {"type": "array", "items": row}

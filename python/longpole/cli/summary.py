@@ -70,7 +70,7 @@ _NEXT_TABLES: Final[Mapping[Side, str]] = {
     "kernels": "kernel_gains",
     "host": "host_while_idle",
     "communication": "communication",
-    "copies": "copy_summary",
+    "copies": "copies",
 }
 """The table of `longpole table` to print next."""
 _IDLE: Final = (

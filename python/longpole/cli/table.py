@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +16,10 @@ from longpole.analyses.catalogue import (
     arguments_of,
     choices_of,
     gives_frame,
+    question,
     reads_memory_files,
+    views_of,
+    words_of,
 )
 from longpole.cli.answer.table import (
     TABLE,
@@ -27,7 +32,7 @@ from longpole.cli.answer.table import (
     tables,
 )
 from longpole.cli.ask.numbers import COUNT, COUNT_OR_ZERO
-from longpole.cli.ask.options import Options, answers, gather, shared_options
+from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.suggestions import closest
 from longpole.cli.ask.traces import answer_each, capture_option, given_memory_file
 from longpole.cli.ask.windows import Asked, Recording, profiler_options, window_options
@@ -37,7 +42,7 @@ if TYPE_CHECKING:
 
     from longpole.cli.answer.emit import Answer
 
-__all__ = ["answer_memory", "table", "where_option"]
+__all__ = ["answer_memory", "named_table", "table", "where_option"]
 
 
 def _peaks(
@@ -65,49 +70,42 @@ where_option: Final = click.option(
 
 
 _CHOICES: Final = {
-    "shapes": click.option(
-        "--shapes",
+    "shapes": click.Option(
+        ["--shapes"],
         is_flag=True,
         default=None,
-        help="operators: one row for each combination of input shapes.",
+        help="One row for each combination of input shapes.",
     ),
-    "by": click.option(
-        "--by",
-        type=click.Choice(("layer", "path")),
-        help="modules: combine modules whose paths differ only in numbers (layer), or not "
-        "(path).  [default: layer]",
+    "annotations": click.Option(
+        ["--annotations"], metavar="PATTERN", help="Regex for annotations that name modules."
     ),
-    "annotations": click.option(
-        "--annotations",
-        metavar="PATTERN",
-        help="modules: regex for annotations that name modules.",
-    ),
-    "tflops": click.option(
-        "--peak",
-        "tflops",
+    "tflops": click.Option(
+        ["--peak", "tflops"],
         multiple=True,
         callback=_peaks,
         metavar="TYPE=TFLOPS",
-        help="mfu, roofline: peak of a data type to use instead of the published one. Repeatable.",
+        help="Peak of a data type to use instead of the published one. Repeatable.",
     ),
-    "around": click.option(
-        "--around",
+    "around": click.Option(
+        ["--around"],
         type=COUNT_OR_ZERO,
         metavar="EVENT",
-        help="events: what encloses an event, its neighbours, and what it launched.",
+        help="What encloses an event, its neighbours, and what it launched.",
     ),
-    "bandwidth": click.option(
-        "--bandwidth",
+    "bandwidth": click.Option(
+        ["--bandwidth"],
         type=click.FloatRange(min=0, min_open=True),
         metavar="GB/S",
-        help="roofline: memory bandwidth to use instead of the published one.",
+        help="Memory bandwidth to use instead of the published one.",
     ),
 }
 """Options that only some tables have, by function parameter."""
-
-
-_AS_RECORDED: Final = ("activities", "events", "violations")
+_OF_PATH: Final = ("end", "data_load")
+_OF_CAPTURES: Final = "capture_traces"
+_AS_RECORDED: Final = ("activities", "events")
 """Tables of events that are shown as they are in the file."""
+_NAMED: Final = "longpole.table"
+"""Key of the name of the table in the context of the command."""
 
 
 def _given(**choices: Any) -> dict[str, Any]:
@@ -125,7 +123,115 @@ class _TraceOrTable(click.Path):
         return (incomplete and found) or super().shell_complete(ctx, param, incomplete)
 
 
-@click.command()
+class _Table(click.Command):
+    """`longpole table`, with the options and the help of the table that is named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Find the name of the table first: it decides which options there are."""
+        place = named_table(args)
+        ctx.meta[_NAMED] = None if place is None else args[place]
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            having = _having(error.option_name)
+            if not having:
+                raise
+            of = f"not of {ctx.meta[_NAMED]}" if ctx.meta[_NAMED] else "but none is named"
+            message = f"{error.option_name} is an option of {', '.join(having)}, {of}"
+            raise click.UsageError(message, ctx) from error
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the options of the named table, else those that all tables have."""
+        name = ctx.meta.get(_NAMED)
+        params = super().get_params(ctx)
+        general = [each for each in params if _applies(each, name)]
+        return general if name is None else [*_own_options(name), *general]
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Show where the name of the table stands."""
+        name = ctx.meta.get(_NAMED)
+        if name is None:
+            super().format_usage(ctx, formatter)
+        else:
+            formatter.write_usage(ctx.command_path, f"[OPTIONS] TRACE... {name}")
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Describe the named table."""
+        name = ctx.meta.get(_NAMED)
+        if name is None:
+            super().format_help_text(ctx, formatter)
+            return
+        doc = inspect.getdoc(question(name)) or ""
+        with formatter.indentation():
+            for paragraph in doc.partition("\nParameters\n---")[0].strip().split("\n\n"):
+                formatter.write_paragraph()
+                formatter.write_text(paragraph.replace("`", ""))
+            formatter.write_paragraph()
+            formatter.write_text(f"Its columns: longpole schema table {name}")
+
+
+def named_table(args: Sequence[str]) -> int | None:
+    """Return the place of the name of a table in arguments; an existing path is none."""
+    found = [
+        place
+        for place, text in enumerate(args)
+        if text in tables() and not Path(text).exists() and not _is_value(args[:place])
+    ]
+    # With two names, the first is that of the table if it comes before all traces.
+    return None if not found else found[0] if found[0] == 0 else found[-1]
+
+
+def _is_value(before: Sequence[str]) -> bool:
+    """Whether an argument is the value of the option before it."""
+    *_, last = before or [""]
+    if not last.startswith("-") or "=" in last:
+        return False
+    flags = (option for option in table.params if isinstance(option, click.Option))
+    known = [*flags, *_CHOICES.values()]
+    return not any(last in option.opts and option.is_flag for option in known)
+
+
+def _own_options(name: str) -> list[click.Parameter]:
+    """Return the options that not every table has."""
+    own: list[click.Parameter] = []
+    words = words_of(name)
+    if words:
+        told = _parameter(name, "by")
+        shown = click.Option(
+            ["--by"], type=click.Choice(words), help=f"{told}  [default: {words[0]}]"
+        )
+        own.append(shown)
+    return [*own, *(_CHOICES[each] for each in _CHOICES if each in _all_choices(name))]
+
+
+def _all_choices(name: str) -> frozenset[str]:
+    return frozenset().union(*(choices_of(name, by) for by in views_of(name)))
+
+
+def _parameter(name: str, parameter: str) -> str:
+    """Return the description of a parameter from the docstring of a table."""
+    doc = inspect.getdoc(question(name)) or ""
+    found = re.search(rf"^{parameter}\n((?:    .*\n?)+)", doc, re.MULTILINE)
+    text = " ".join(found[1].split()) if found else "Kind of rows."
+    return text.replace("`", "").replace('"', "")
+
+
+def _applies(param: click.Parameter, name: str | None) -> bool:
+    """Whether an option of the command applies to a table; with None, to all tables."""
+    if param.name in _OF_PATH:
+        return name in PATH_TABLES
+    return param.name != _OF_CAPTURES or name == "graph_kernels"
+
+
+def _having(option: str) -> list[str]:
+    """Return the tables that have an option, if not all have it."""
+    of_command = [each for each in table.params if option in each.opts]
+    if of_command:
+        return [name for name in tables() if _applies(of_command[0], name)]
+    return [name for name in tables() if any(option in each.opts for each in _own_options(name))]
+
+
+@click.command(cls=_Table)
 @answers("longpole.cli.answer.table:TableData")
 @click.argument(
     "words",
@@ -145,12 +251,14 @@ class _TraceOrTable(click.Path):
     "--top",
     type=COUNT,
     metavar="N",
-    help="Number of rows to list.  [default: 20 or 50 as text, md and html, else all]",
+    help="Number of rows to list.  [default: 20 as text, md and html, else all]",
 )
-@gather("choices", _CHOICES, _given)
 @capture_option
 @shared_options
+@click.pass_context
 def table(
+    context: click.Context,
+    /,
     *,
     words: tuple[str, ...],
     window: Asked,
@@ -158,14 +266,16 @@ def table(
     where: str | None,
     sort: str | None,
     top: int | None,
-    choices: dict[str, Any],
-    capture_traces: tuple[str, ...],
     options: Options,
+    capture_traces: tuple[str, ...] = (),
+    by: str | None = None,
+    **choices: Any,
 ) -> int:
     """Print a table of a trace; without NAME, list the tables.
 
-    The list begins with the tables about what limits the trace. Times are those without the
-    profiler, as in `longpole summary`; activities, events and violations are as recorded.
+    `longpole table NAME --help` lists the options of a table. The list begins with the tables
+    about what limits the trace. Times are those without the profiler, as in `longpole summary`;
+    activities and events are as recorded.
 
     The table `memory` can also be read from a raw memory timeline
     (export_memory_timeline("x.raw.json.gz")) or a memory snapshot as JSON.
@@ -173,22 +283,20 @@ def table(
     \b
     Examples:
       longpole table trace.json.gz
-      longpole table trace.json.gz kernels --where "name REGEXP 'gemm|nvjet'"
-      longpole table trace.json.gz operators --shapes --top 10
-      longpole table trace.json.gz roofline --peak bf16=800 --step 3
+      longpole trace.json.gz kernels --where "name REGEXP 'gemm|nvjet'"
+      longpole trace.json.gz operators --shapes --top 10
+      longpole trace.json.gz queue --by time --format csv
+      longpole trace.json.gz roofline --peak bf16=800 --step 3
       longpole table rank*.json.gz activities --sort inside_ns --format jsonl
-      longpole table trace.json.gz events --around 4711
-      longpole table trace.json.gz graph_kernels --capture-trace capture.json.gz
+      longpole trace.json.gz events --around 4711
     """
-    paths, name = _name_of(words)
-    if capture_traces and name != "graph_kernels":
-        message = "only the table graph_kernels uses it"
-        raise click.BadParameter(message, param_hint="--capture-trace")
+    name = context.meta[_NAMED]
+    paths = _without(words, name)
     if name is None:
+        _check_paths(paths)
         return _list(paths, recording, options)
-    _check(name, choices)
-    _check_rows(name, sort, top)
-    shown = Shown(name, where, top, sort, choices)
+    shown = Shown(name, where, top, sort, _given(**choices), by)
+    _check(shown)
     options = replace(options, capture_traces=capture_traces or None)
     return _answer(paths, window, recording, shown, options)
 
@@ -207,6 +315,9 @@ def _answer(
     paths: Sequence[str], window: Asked, recording: Recording, shown: Shown, options: Options
 ) -> int:
     name = shown.table
+    if not paths:
+        message = f"missing TRACE; use `longpole TRACE {name}`"
+        raise click.UsageError(message)
     if name in PATH_TABLES:
         answer = partial(path_table, shown=shown)
         return answer_each(
@@ -229,48 +340,38 @@ def _answer(
         partial(question_table, shown=shown),
         window=None if is_whole else window,
         recording=None if name in _AS_RECORDED else recording,
-        arguments=arguments_of(name),
+        arguments=arguments_of(name, shown.by),
     )
 
 
-def _name_of(words: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
-    """Split the name of a table from the paths before it, if there is one."""
-    *paths, last = words or ("",)
-    if not words:
-        return (), None
-    if paths and last in tables():
-        return tuple(paths), last
-    if paths and not Path(last).exists() and "." not in last:
+def _without(words: tuple[str, ...], name: str | None) -> tuple[str, ...]:
+    """Return the paths in the arguments: all but the name of the table."""
+    place = named_table(words)
+    return words if name is None or place is None else (*words[:place], *words[place + 1 :])
+
+
+def _check_paths(paths: Sequence[str]) -> None:
+    """Raise for a last argument that is neither a file nor a table."""
+    last = paths[-1] if len(paths) > 1 else "."
+    if not Path(last).exists() and "." not in last:
         advice = closest(last, tables(), "`longpole table TRACE` lists them")
         message = f"{last!r} is not a table; {advice}"
         raise click.UsageError(message)
-    return words, None
 
 
-def _check(name: str, choices: dict[str, Any]) -> None:
-    """Raise for options that a table does not have."""
-    accepted = frozenset[str]() if name in PATH_TABLES else choices_of(name)
-    for choice in choices:
+def _check(shown: Shown) -> None:
+    """Raise for options that this kind of rows does not have."""
+    name, accepted = shown.table, choices_of(shown.table, shown.by)
+    given: dict[str, object] = {
+        **{_CHOICES[choice].opts[0]: choice for choice in shown.choices},
+        **({"--where": "where"} if shown.where is not None else {}),
+    }
+    if shown.sort is not None and not gives_frame(name, shown.by):
+        given["--sort"] = "sort"
+    for option, choice in given.items():
         if choice not in accepted:
-            having = [each for each in tables() if _has(each, choice)]
-            parameters = click.get_current_context().command.params
-            option = next(each.opts[0] for each in parameters if each.name == choice)
-            message = f"{option} is an option of {', '.join(having)}, not of {name}"
+            message = f"{option} does not apply to {shown.title}"
             raise click.UsageError(message)
-
-
-def _check_rows(name: str, sort: str | None, top: int | None) -> None:
-    """Raise for sorting or limiting data that is not a plain table, unless it supports that."""
-    if name in PATH_TABLES or gives_frame(name):
-        return
-    for option, value in {"sort": sort, "top": top}.items():
-        if value is not None and option not in choices_of(name):
-            message = f"--{option} does not apply to {name}; --format csv writes all of its rows"
-            raise click.UsageError(message)
-
-
-def _has(name: str, choice: str) -> bool:
-    return name not in PATH_TABLES and choice in choices_of(name)
 
 
 def answer_memory(

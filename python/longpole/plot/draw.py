@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.analyses.catalogue import answer_blocks, questions
+from longpole.analyses.catalogue import questions
+from longpole.analyses.table_blocks import answer_blocks
 from longpole.critical_path.explain import kinds_chart
 from longpole.errors import MissingDependencyError
 from longpole.plot.figures import figure_of, lanes_figure, lateness_figure
@@ -124,8 +125,10 @@ def question(name: str) -> Callable[..., Any]:
     return partial(_asked, name, titles[name])
 
 
-def _asked(name: str, title: str, trace: Trace, window: Window | None = None) -> Any:
-    blocks: Iterable[Block] = answer_blocks(name, trace, window)
+def _asked(
+    name: str, title: str, trace: Trace, window: Window | None = None, by: str | None = None
+) -> Any:
+    blocks: Iterable[Block] = answer_blocks(name, trace, window, by)
     return figure(blocks, title)
 
 

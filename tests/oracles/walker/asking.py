@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.allocations import read_memory
-from longpole.analyses.catalogue import questions
+from longpole.analyses.catalogue import questions, views_of
 from longpole.bench.tune import read_t1, read_task, read_triton
 from longpole.cli import program
 from longpole.cli.answer import exit_codes
@@ -31,7 +31,8 @@ Question = tuple[str, ...]
 """The words of a command line; of a tool, `mcp`, its name and its arguments as JSON; of a
 function, `function` and its name. `{}` stands for the input, `{out}` for a folder to write to."""
 
-_TABLES: Final = tuple(("table", "{}", name) for name in sorted(questions()))
+_VIEWS: Final = tuple((name, by) for name in sorted(questions()) for by in views_of(name))
+_TABLES: Final = tuple(("table", "{}", name, *(("--by", by) if by else ())) for name, by in _VIEWS)
 _WHERE: Final = (
     *("duration_ns > 5", "name LIKE '%a%' AND stream = 7", "name REGEXP 'a+' OR start_ns < 0"),
     *("event IN (0, 1, 2)", "kind IS NOT NULL", "duration_ns * 1e300 > 1", "count / 0 = 1"),
@@ -65,7 +66,7 @@ _TRACE_TOOLS: Final = (
     _tool("diff", base="{}", new="{}"),
     _tool("ranks", traces="{}"),
     _tool("traces"),
-    *(_tool("table", trace="{}", table=name) for name in sorted(questions())),
+    *(_tool("table", trace="{}", table=name, **({"by": by} if by else {})) for name, by in _VIEWS),
 )
 _CONVERTED: Final = (
     *("out.longpole", "out.json", "out.csv", "out.jsonl", "out.parquet", "out.folded", "out.zip"),
@@ -109,8 +110,8 @@ ABOUT: Final[Mapping[str, Mapping[Question, float]]] = {
     "ranks": _RANKS,
     "dumps": {("ranks", "{}"): 5.0, ("check", "{}"): 1.0, _tool("ranks", traces="{}"): 1.0},
     "memory": {
-        **{("table", "{}", name): 2.0 for name in ("memory", "memory_curve", "memory_churn")},
-        **{_tool("table", trace="{}", table=name): 0.5 for name in ("memory", "memory_churn")},
+        **{("table", "{}", "memory", "--by", by): 2.0 for by in views_of("memory")},
+        **{_tool("table", trace="{}", table="memory", by=by): 0.5 for by in ("peak", "operator")},
         ("function", "read_memory"): 2.0,
         ("check", "{}"): 1.0,
         ("summary", "{}"): 0.5,

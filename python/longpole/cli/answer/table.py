@@ -8,7 +8,14 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.analyses.catalogue import TABLES, choices_of, question, reads_memory_files
+from longpole.analyses.catalogue import (
+    MOST_ROWS,
+    TABLES,
+    choices_of,
+    question,
+    reads_memory_files,
+    words_of,
+)
 from longpole.analyses.legends import legend
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import json_rows, name_of, records_of
@@ -34,7 +41,6 @@ if TYPE_CHECKING:
     from longpole.allocations import Allocations
     from longpole.cli.answer.emit import Answer
     from longpole.cli.answer.windows import Found
-    from longpole.critical_path import CriticalPath
     from longpole.remedies.parts import Side
     from longpole.report.blocks import Block
     from longpole.trace import Trace
@@ -67,7 +73,6 @@ _OF_SIDES: Final[Mapping[Side, str]] = {
     "communication": "Communication",
     "copies": "Memory and copies",
 }
-_SHOWN_ROWS: Final = 50
 _LEAST_GAIN: Final = 0.005
 """Kernels with a smaller gain in `kernel_gains` are not worth tuning."""
 
@@ -80,6 +85,8 @@ class TableData(Row):
     """
 
     table: str | None
+    by: str | None
+    """The kind of rows; null if the table has one kind."""
     rows: list[dict[str, Any]]
 
 
@@ -92,15 +99,13 @@ class Shown:
     top: int | None
     sort: str | None = None
     choices: Mapping[str, object] = field(default_factory=dict)
+    by: str | None = None
+    """The requested kind of rows; None for the default."""
 
-
-_OF_QUEUES: Final = ("full_queue", "queue_length", "queue_summary")
-_OF_PATH: Final[dict[str, Callable[[CriticalPath, Trace], pl.DataFrame]]] = {
-    "sync": lambda path, trace: _timed(path.sync_dependencies, trace),
-    "segments": lambda path, _: path.segments,
-    "slack": lambda path, trace: _named(path.slack, trace),
-    "violations": lambda path, _: path.violations,
-}
+    @property
+    def title(self) -> str:
+        """The table as a phrase."""
+        return self.table if self.by is None else f"{self.table} by {self.by}"
 
 
 def tables() -> dict[str, str]:
@@ -133,7 +138,12 @@ def listed_tables(
     """
     verdict = None if trace is None or trace.window is None else trace.verdict()
     rows = [
-        {"table": name, "sentence": sentence, "group": group}
+        {
+            "table": name,
+            "sentence": sentence,
+            "group": group,
+            "by": ", ".join(words_of(name)) or None,
+        }
         for group in groups_by_gain(verdict.gains if verdict else {})
         for name, sentence in TABLES[group].items()
         if not of_memory or reads_memory_files(name)
@@ -142,7 +152,7 @@ def listed_tables(
     document = Document(
         schema=TABLE,
         **(known_of_trace(path, trace) if path and trace else {"input": {"path": path}}),
-        data=TableData(table=None, rows=rows),
+        data=TableData(table=None, by=None, rows=rows),
         blocks=lambda: _list_blocks(path, rows, verdict),
         records=lambda: [dict(row) for row in rows],
     )
@@ -154,15 +164,15 @@ def _may_be_ascend(trace: Trace) -> bool:
 
 
 def _list_blocks(
-    path: str | None, rows: Sequence[Mapping[str, str]], verdict: Verdict | None
+    path: str | None, rows: Sequence[Mapping[str, str | None]], verdict: Verdict | None
 ) -> list[Block]:
     """Show a table of tables for each group."""
-    blocks: list[Block] = [Headline(f"tables: longpole table {path or 'TRACE'} NAME")]
+    blocks: list[Block] = [Headline(f"tables: longpole {path or 'TRACE'} NAME")]
     blocks += [Sentence(verdict.sentence)] if verdict else []
-    width = max(len(word) for row in rows for word in (row["table"], row["group"]))
+    width = max(len(str(word)) for row in rows for word in (row["table"], row["group"]))
     for group, alike in groupby(rows, key=itemgetter("group")):
-        cells = [(row["table"].ljust(width), row["sentence"]) for row in alike]
-        blocks.append(Table((Column(group), Column("")), cells))
+        cells = [(str(row["table"]).ljust(width), row["sentence"], row["by"]) for row in alike]
+        blocks.append(Table((Column(group), Column(""), Column("--by")), cells))
     return blocks
 
 
@@ -182,11 +192,11 @@ def question_table(
     title = "whole trace" if window is None else window.title
     known = known_of_window(path, trace, window)
     notes: list[Block] = []
-    if shown.table in _OF_QUEUES and window:
+    if shown.table == "queue" and window:
         notes += _uncounted(trace, window)
     why = partial(_why_empty, shown, trace, window)
     answer = _answer_of(trace, window, shown)
-    notes += _impossible(answer, shown.table, trace)
+    notes += _impossible(answer, shown, trace)
     return _answered(answer, shown, title, known, why=why, notes=notes)
 
 
@@ -225,9 +235,9 @@ def memory_table(path: str, recording: Allocations, *, shown: Shown) -> Answer:
 @usage_errors()
 def rows_of_path(trace: Trace, found: Found, shown: Shown) -> pl.DataFrame:
     """Return the rows of a table about the critical path."""
-    from longpole.selection import matching
-
-    return _sorted(matching(_OF_PATH[shown.table](found.path, trace), shown.where), shown)
+    path = {"critical_path": found.path}
+    shown = replace(shown, choices={**shown.choices, **path})
+    return _sorted(_answer_of(trace, None, shown), shown)
 
 
 def rows_of_question(trace: Trace, window: Window | None, shown: Shown) -> pl.DataFrame:
@@ -245,8 +255,9 @@ def _answer_of(recording: Trace | Allocations, window: Window | None, shown: Sho
     """Answer a question with its options; `top` is passed only if it was given."""
     given = {"where": shown.where, "sort": shown.sort, **shown.choices}
     given |= {} if shown.top is None else {"top": shown.top}
-    accepted = choices_of(shown.table)
+    accepted = choices_of(shown.table, shown.by)
     chosen = {name: value for name, value in given.items() if name in accepted}
+    chosen |= {} if shown.by is None else {"by": shown.by}
     return question(shown.table)(recording, window, **chosen)
 
 
@@ -286,15 +297,31 @@ def _answered(
     code = code_of(records, blocks)
     if code and shown.where is not None:
         blocks = [Sentence(why())]
+    data, truncated = _first_rows(plain(answer), shown.top)
     document = Document(
         schema=TABLE,
         **known,
         abstains_because=[Abstention("no_rows", title)] if code else [],
-        data={"table": shown.table, **plain(answer)},
-        blocks=lambda: [Headline(f"{name_of(path)}: {shown.table}, {title}"), *blocks, *notes],
-        records=lambda: [{"path": path, **record} for record in records],
+        data={"table": shown.table, "by": _by(shown), **data},
+        truncated=truncated,
+        blocks=lambda: [Headline(f"{name_of(path)}: {shown.title}, {title}"), *blocks, *notes],
+        records=lambda: [{"path": path, **record} for record in records[: shown.top]],
     )
     return document, code
+
+
+def _first_rows(
+    data: Mapping[str, Any], top: int | None
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Keep the first rows of each list of an answer, and return how many there were."""
+    lists = {name: rows for name, rows in data.items() if isinstance(rows, list)}
+    cut = {name: rows for name, rows in lists.items() if top is not None and len(rows) > top}
+    truncated = {name: {"shown": top, "total": len(rows)} for name, rows in cut.items()}
+    return {**data, **{name: rows[:top] for name, rows in cut.items()}}, truncated or None
+
+
+def _by(shown: Shown) -> str | None:
+    return shown.by or next(iter(words_of(shown.table)), None)
 
 
 @usage_errors()
@@ -322,11 +349,11 @@ def _of_rows(
     return Document(
         schema=TABLE,
         **known,
-        data={"table": shown.table},
+        data={"table": shown.table, "by": _by(shown)},
         truncated=truncated if kept.height < rows.height else None,
         json_rows=lambda: json_rows(kept),
         blocks=lambda: [
-            Headline(f"{name_of(path)}: {shown.table}, {title}"),
+            Headline(f"{name_of(path)}: {shown.title}, {title}"),
             *_blocks(rows, shown, why),
             *notes,
         ],
@@ -338,8 +365,8 @@ def _of_rows(
 def _blocks(rows: pl.DataFrame, shown: Shown, why: Callable[[], str]) -> list[Block]:
     if rows.is_empty():
         return [Sentence(why())]
-    most = shown.top or _SHOWN_ROWS
-    notes = map(Sentence, legend(shown.table, rows.head(most)))
+    most = shown.top or MOST_ROWS
+    notes = map(Sentence, legend(shown.table, rows.head(most), shown.by))
     blocks: list[Block] = [table_of(rows, shown.sort, most=most), *notes]
     if rows.height <= most:
         return blocks
@@ -348,7 +375,7 @@ def _blocks(rows: pl.DataFrame, shown: Shown, why: Callable[[], str]) -> list[Bl
     return [*blocks, Sentence(rest)]
 
 
-def _impossible(answer: Any, table: str, trace: Trace) -> list[Block]:
+def _impossible(answer: Any, shown: Shown, trace: Trace) -> list[Block]:
     """Return sentences about figures that a device cannot reach."""
     import polars as pl
 
@@ -357,7 +384,7 @@ def _impossible(answer: Any, table: str, trace: Trace) -> list[Block]:
     rows = answer if isinstance(answer, pl.DataFrame) else None
     if rows is not None and rows.is_empty():
         return []
-    return [Sentence(told) for told in impossible_values(table, trace, rows)]
+    return [Sentence(told) for told in impossible_values(shown.table, trace, shown.by, rows)]
 
 
 def _why_empty(
@@ -368,16 +395,5 @@ def _why_empty(
 
     if shown.where is not None:
         return why_unmatched(shown.where, recording)
-    return why_empty(shown.table, recording, is_part=about is not None and about.is_part)
-
-
-def _timed(waits: pl.DataFrame, trace: Trace) -> pl.DataFrame:
-    """Return waits with the times of the waiting events, in order of their start."""
-    times = trace.events.select("start_ns", "duration_ns", target="event")
-    return waits.join(times, on="target").sort("start_ns", "target", "source")
-
-
-def _named(slack: pl.DataFrame, trace: Trace) -> pl.DataFrame:
-    """Return the slack of events with their names, smallest first and unknown last."""
-    names = trace.events.select("event", "kind", "name", "start_ns", "duration_ns")
-    return slack.join(names, on="event").sort("slack_ns", "event", nulls_last=True)
+    is_part = about is not None and about.is_part
+    return why_empty(shown.table, recording, shown.by, is_part=is_part)

@@ -88,13 +88,14 @@ def gather(
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Add options to a command, whose values `make` turns into one argument.
 
-    The keys of `options` are the parameters of `make`.
+    The keys of `options` are the parameters of `make`. An option that the command hides has its
+    default.
     """
 
     def add(command: Callable[..., int]) -> Callable[..., int]:
         @functools.wraps(command)
         def gathered(**arguments: Any) -> int:
-            values = {name: arguments.pop(name) for name in options}
+            values = {name: arguments.pop(name) for name in options if name in arguments}
             return command(**{argument: make(**values)}, **arguments)
 
         for option in reversed([*options.values()]):

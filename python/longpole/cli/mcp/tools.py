@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from longpole.analyses.catalogue import words_of
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import Problem
 from longpole.cli.answer.table import tables
@@ -94,6 +95,7 @@ def input_schema(name: str) -> Schema:
     if name == "table":
         properties["table"] = {"type": "string", "enum": list(tables())}
         required.append("table")
+        properties["by"] = {"type": "string", "description": _kinds()}
     properties |= {option: _property(_option(name, option)) for option in tool.options}
     return {
         "type": "object",
@@ -101,6 +103,13 @@ def input_schema(name: str) -> Schema:
         "required": required,
         "additionalProperties": False,
     }
+
+
+def _kinds() -> str:
+    """Describe the argument `by`."""
+    listed = {name: words for name in tables() if (words := words_of(name))}
+    told = "; ".join(f"{name}: {', '.join(words)}" for name, words in listed.items())
+    return f"Kind of rows of the table, by default the first of {told}."
 
 
 def output_schema(name: str) -> Schema:
@@ -158,7 +167,10 @@ def _words(name: str, arguments: Mapping[str, Any], files: Mapping[str, str]) ->
     """Convert a tool call to the arguments of a command line."""
     words = list(files.values())
     if name == "table":
-        words += [arguments["table"]]
+        words += [
+            arguments["table"],
+            *(f"--by={arguments[key]}" for key in ["by"] if key in arguments),
+        ]
         arguments = {"top": _MOST_ROWS, **arguments}
     for option in TOOLS[name].options:
         if option in arguments:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.analyses.catalogue import answer_blocks, question, questions
+from longpole.analyses.catalogue import PATH_TABLES, question, questions, views_of
 from longpole.analyses.check import why_empty
 from longpole.analyses.summary import summary
+from longpole.analyses.table_blocks import answer_blocks
 from longpole.cli.answer.overview import overview
 from longpole.cli.answer.pages import facts_of, known_limits, names_of
 from longpole.cli.answer.windows import caveats, window_warnings
@@ -24,7 +26,7 @@ from longpole.report.sections import Page, Section, events_in
 from longpole.wording import count, duration, operator_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from longpole.analyses.summary import Summary
     from longpole.cli.ask.windows import Asked
@@ -49,7 +51,7 @@ _RELEVANT: Final[dict[Side, tuple[str, ...]]] = {
     "kernels": ("kernels", "roofline"),
     "host": ("host_while_idle", "idle_time"),
     "communication": ("communication", "overlap"),
-    "copies": ("copy_summary", "overlap"),
+    "copies": ("copies", "overlap"),
 }
 """Tables with more detail about what limits a program."""
 APART: Final = (
@@ -235,32 +237,36 @@ class _About:
         relevant = [name for side in verdict.sides for name in _RELEVANT[side]]
         answers: list[Part] = []
         unanswered: dict[str, list[str]] = {}
-        asked = questions()
-        for name in dict.fromkeys([*relevant, *asked]):
-            asks = asked[name]
-            blocks = self.answer(name, window)
+        asked = {name: told for name, told in questions().items() if name not in PATH_TABLES}
+        names = dict.fromkeys([*relevant, *asked])
+        for name, by in _each_view(names):
+            title = name if by == next(iter(views_of(name))) else f"{name} by {by}"
+            blocks = self.answer(name, window, by)
             if all(isinstance(block, Sentence) for block in blocks):
                 told = " ".join(block.text for block in blocks if isinstance(block, Sentence))
-                unanswered.setdefault(told, []).append(name)
+                unanswered.setdefault(told, []).append(title)
                 continue
-            key = f"question-{name.replace('_', '-')}"
-            is_open = name in relevant
+            key = f"question-{re.sub('[^a-z]', '-', title)}"
+            is_open = title in relevant and not self.before
             section = self.section(
-                key, name, blocks, is_folded=True, note=asks, is_open=is_open and not self.before
+                key, title, blocks, is_folded=True, note=asked[name], is_open=is_open
             )
             answers.append(section)
         if unanswered:
-            title = "What this trace does not answer"
+            heading = "What this trace does not answer"
             reasons = [f"{', '.join(names)}: {told}" for told, names in unanswered.items()]
-            answers.append(self.section("unanswered", title, [Notes(reasons)], is_folded=True))
+            answers.append(self.section("unanswered", heading, [Notes(reasons)], is_folded=True))
         return self.section("tables", "Tables", answers)
 
-    def answer(self, name: str, window: Window) -> Sequence[Block]:
+    def answer(self, name: str, window: Window, by: str | None) -> Sequence[Block]:
         """Answer a question; an error does not affect the other questions."""
         try:
-            return answer_blocks(name, self.trace, window, most=self.most_rows)
+            return answer_blocks(name, self.trace, window, by, most=self.most_rows)
         except (LongpoleError, ValueError) as error:
             return [Sentence(f"This question could not be answered: {error}.")]
+        except Exception as error:  # noqa: BLE001 (a fault of one table is a note there)
+            told = f"internal error (please report): {type(error).__name__}: {error}"
+            return [Sentence(f"This question could not be answered: {told}.")]
 
     def diagnostics(self) -> Section:
         """List the problems of the trace."""
@@ -268,6 +274,13 @@ class _About:
         blocks = [each for each in document.blocks() if not isinstance(each, Headline)]
         blocks = blocks or [Sentence("No problems found.")]
         return self.section("diagnostics", "Diagnostics", blocks)
+
+
+def _each_view(names: Iterable[str]) -> Iterator[tuple[str, str | None]]:
+    """Yield the name of each table with each kind of its rows."""
+    for name in names:
+        for by in views_of(name):
+            yield name, by
 
 
 def _linked(
