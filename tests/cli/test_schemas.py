@@ -49,8 +49,8 @@ def answers(tmp_path, monkeypatch, capsys):
         words = name.split(".")
         # The name of a table stands behind the traces.
         if "table" in words:
-            _, table, *by = words
-            command = ["table", *arguments, table, *(f"--by={word}" for word in by)]
+            _, *names = words
+            command = ["table", *arguments, *names[:1], *(f"--by={word}" for word in names[1:])]
         else:
             command = [*words, *arguments]
         code = program.run([*map(str, command), "--json"])

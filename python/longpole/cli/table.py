@@ -171,7 +171,7 @@ class _Table(click.Command):
 
 
 def named_table(args: Sequence[str]) -> int | None:
-    """Return the place of the name of a table in arguments; an existing path is none."""
+    """Return the place of the name of a table in arguments, unless it is an existing path."""
     found = [
         place
         for place, text in enumerate(args)
