@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import longpole
-from longpole.analyses.catalogue import PATH_TABLES, words_of
 from longpole.cli.answer.table import tables
+from longpole.tables.catalogue import PATH_TABLES, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from longpole.read import read_trace
+from longpole.formats.read import read_trace
 
 _STEP_NS = 200_000_000
 _ROUNDS = 3

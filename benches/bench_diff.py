@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # benches are run as scripts
 
 import longpole
-from longpole.analyses.diff.sides import side_of
+from longpole.diffs.sides import side_of
 from oracles.rewriting import (
     launch_names,
     other_device,

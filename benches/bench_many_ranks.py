@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from longpole import read_trace
 from longpole._core import JointRanks, reduce_rank
-from longpole.frames import frame_of
+from longpole.rows.frames import frame_of
 from longpole.testing import TraceBuilder
 
 STEP_US = 100

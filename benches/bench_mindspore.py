@@ -81,26 +81,26 @@ def _repeat_steps(source: Path, runs: int, target: Path) -> None:
 
 
 def _op_analyse(folder: Path) -> None:
-    from longpole.mindspore.operators import op_analyse
+    from longpole.formats.mindspore.operators import op_analyse
 
     op_analyse(folder, ["MatMul", "Conv2D", "ApplyMomentum"])
 
 
 def _step_trace(folder: Path) -> None:
-    from longpole.mindspore.step_trace import read_step_trace
-    from longpole.mindspore.tables import steps_text
+    from longpole.formats.mindspore.step_trace import read_step_trace
+    from longpole.formats.mindspore.tables import steps_text
 
     steps_text(read_step_trace(folder / "step_trace_profiling_0.txt"))
 
 
 def _timeline(folder: Path) -> None:
-    from longpole.mindspore.timeline import timeline_events
+    from longpole.formats.mindspore.timeline import timeline_events
 
     timeline_events(folder)
 
 
 def _offline(folder: Path) -> None:
-    from longpole.mindspore.offline import offline_analyse
+    from longpole.formats.mindspore.offline import offline_analyse
 
     with tempfile.TemporaryDirectory() as output:
         offline_analyse(folder, output=Path(output) / "out")

@@ -17,7 +17,7 @@ from pathlib import Path
 ANSWER = """
 import sys
 from longpole import read_traces
-from longpole.analyses.ranks import ranks
+from longpole.jobs.ranks import ranks
 print(ranks(read_traces(sys.argv[2:], workers=int(sys.argv[1]))).path)
 """
 

@@ -6,12 +6,12 @@ import json
 import sqlite3
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from longpole.read import read_trace
+from longpole.formats.read import read_trace
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from longpole.trace import Trace
+    from longpole.trace.trace import Trace
 
 PROGRAM = 4000
 BASE_US = 1_736_408_883_000_000

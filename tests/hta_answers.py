@@ -15,8 +15,8 @@ from functools import cache
 import polars as pl
 
 import longpole
-from longpole import sweeps
-from longpole.frames import frame_of
+from longpole.rows.frames import frame_of
+from longpole.trace import sweeps
 from real_traces import SHARED
 
 ANSWERS = SHARED / "hta_results"

@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 
 import longpole
-from longpole import _core, errors, gate, mindspore, testing
+from longpole import _core, errors, mindspore, testing
+from longpole.tables import gate
 from longpole.testing import TraceBuilder
 
 PACKAGE = Path(longpole.__file__).parent
@@ -99,9 +100,9 @@ def test_few_modules_know_the_core():
         or "longpole._core" in text
     }
     assert knowing == {
-        "analyses/diff/matching.py",
-        "analyses/diff/rewrites.py",
-        "ascend/rows.py",
+        "diffs/matching.py",
+        "diffs/rewrites.py",
+        "formats/ascend/rows.py",
         "bench/extraction.py",
         "bench/reference.py",
         "bench/run/guard.py",
@@ -109,32 +110,32 @@ def test_few_modules_know_the_core():
         "bench/tune/objective.py",
         "cli/whatif/__init__.py",
         "cli/mcp/worker.py",
-        "contexts.py",
-        "convert/chakra.py",
-        "convert/cut.py",
-        "convert/execution_trace.py",
-        "convert/repaired.py",
-        "critical_path/changes.py",
-        "critical_path/path.py",
+        "trace/contexts.py",
+        "formats/convert/chakra.py",
+        "formats/convert/cut.py",
+        "formats/convert/execution_trace.py",
+        "formats/convert/repaired.py",
+        "engine/critical_path/changes.py",
+        "engine/critical_path/path.py",
         "errors.py",
-        "frames.py",
-        "kernel_names.py",
-        "opening.py",
-        "profiles.py",
-        "read.py",
+        "rows/frames.py",
+        "words/kernel_names.py",
+        "files/opening.py",
+        "formats/profiles.py",
+        "formats/read.py",
         "remedies/facts.py",
-        "removed_cost.py",
-        "selection/evaluation.py",
-        "sweeps.py",
-        "tables.py",
-        "trace.py",
-        "traces/dump_set.py",
-        "traces/flight_recorder.py",
-        "traces/late_ranks.py",
-        "traces/merge.py",
-        "traces/path.py",
-        "traces/reading.py",
-        "traces/trace_set.py",
+        "trace/removed_cost.py",
+        "rows/selection/evaluation.py",
+        "trace/sweeps.py",
+        "trace/tables.py",
+        "trace/trace.py",
+        "jobs/dump_set.py",
+        "jobs/flight_recorder.py",
+        "jobs/late_ranks.py",
+        "jobs/merge.py",
+        "jobs/path.py",
+        "jobs/reading.py",
+        "jobs/trace_set.py",
     }
 
 

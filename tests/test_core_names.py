@@ -7,17 +7,17 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from longpole import windows
-from longpole.analyses.activities import ActivityRow
-from longpole.analyses.findings import Severity
-from longpole.analyses.iterations import Mark
 from longpole.bench.tunableop.records import GemmRow
 from longpole.cli.bench.extract import ExtractedRow
-from longpole.convert.execution_trace import Method
-from longpole.critical_path import changes
-from longpole.recording import Profiler
-from longpole.recording_cost import _CLASSES, _NOT_ESTIMATED, _SOURCES
+from longpole.engine import windows
+from longpole.engine.critical_path import changes
+from longpole.engine.recording_cost import _CLASSES, _NOT_ESTIMATED, _SOURCES
+from longpole.formats.convert.execution_trace import Method
 from longpole.remedies import parts
+from longpole.tables.activities import ActivityRow
+from longpole.tables.findings import Severity
+from longpole.tables.iterations import Mark
+from longpole.words.recording import Profiler
 
 CORE = Path(__file__).parent.parent / "rust" / "longpole-core" / "src"
 

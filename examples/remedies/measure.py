@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from longpole.verdict import Verdict
+    from longpole.answer import Verdict
 
     Step = Callable[[], object]
 

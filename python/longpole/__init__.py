@@ -14,81 +14,81 @@ from longpole.cli.interrupts import delay_interrupts, is_command
 if is_command():
     delay_interrupts()
 
-from longpole.analyses.catalogue import questions
-from longpole.public_names import imported_on_use
+from longpole.tables.catalogue import questions
+from longpole.words.public_names import imported_on_use
 
 _GROUPS = {
     "Record": {
-        "record": "recorder",
-        "Recorder": "recorder",
+        "record": "recording.recorder",
+        "Recorder": "recording.recorder",
     },
     "Read": {
-        "read_trace": "read",
-        "read_traces": "traces.joining",
-        "read_dumps": "traces.dump_set",
-        "read_memory": "allocations",
-        "read_execution_trace": "convert.execution_trace",
-        "Trace": "trace",
-        "TraceSet": "traces.trace_set",
-        "DumpSet": "traces.dump_set",
-        "Allocations": "allocations",
-        "ExecutionTrace": "convert.execution_trace",
+        "read_trace": "formats.read",
+        "read_traces": "jobs.joining",
+        "read_dumps": "jobs.dump_set",
+        "read_memory": "trace.allocations",
+        "read_execution_trace": "formats.convert.execution_trace",
+        "Trace": "trace.trace",
+        "TraceSet": "jobs.trace_set",
+        "DumpSet": "jobs.dump_set",
+        "Allocations": "trace.allocations",
+        "ExecutionTrace": "formats.convert.execution_trace",
     },
     "Choose a window": {
-        "choose_window": "windows",
-        "Window": "windows",
+        "choose_window": "engine.windows",
+        "Window": "engine.windows",
     },
     "Ask about a trace": {
-        "summary": "analyses.summary",
-        "check": "analyses.check",
-        "serving": "analyses.serving",
-        "device_times": "analyses.device_times",
-        "blocking_calls": "analyses.runtime_calls",
-        "counter_tracks": "analyses.counter_tracks",
-        "launches_without_work": "analyses.runtime_calls",
-        "get_counter_data_with_operators": "analyses.counters_by_operator",
-        "CUDA_SASS_INSTRUCTION_COUNTER_FLOPS": "counters",
-        "Summary": "analyses.summary",
-        "Serving": "analyses.serving",
-        "Verdict": "verdict.values",
-        "AfterRemedies": "verdict.after",
-        "Remedy": "verdict.findings",
-        "Finding": "analyses.findings",
+        "summary": "tables.summary",
+        "check": "tables.check",
+        "serving": "tables.serving",
+        "device_times": "tables.device_times",
+        "blocking_calls": "tables.runtime_calls",
+        "counter_tracks": "tables.counter_tracks",
+        "launches_without_work": "tables.runtime_calls",
+        "get_counter_data_with_operators": "tables.counters_by_operator",
+        "CUDA_SASS_INSTRUCTION_COUNTER_FLOPS": "trace.counters",
+        "Summary": "tables.summary",
+        "Serving": "tables.serving",
+        "Verdict": "answer.values",
+        "AfterRemedies": "answer.after",
+        "Remedy": "answer.findings",
+        "Finding": "tables.findings",
     },
     "Critical path and what-if": {
-        "CriticalPath": "critical_path.path",
-        "WhatIf": "critical_path.path",
-        "Scale": "critical_path.changes",
-        "Drop": "critical_path.changes",
-        "Replace": "critical_path.changes",
-        "Insert": "critical_path.changes",
-        "RemoveWait": "critical_path.changes",
+        "CriticalPath": "engine.critical_path.path",
+        "WhatIf": "engine.critical_path.path",
+        "Scale": "engine.critical_path.changes",
+        "Drop": "engine.critical_path.changes",
+        "Replace": "engine.critical_path.changes",
+        "Insert": "engine.critical_path.changes",
+        "RemoveWait": "engine.critical_path.changes",
     },
     "Compare": {
-        "diff": "analyses.diff",
-        "diff_steps": "analyses.diff",
-        "Diff": "analyses.diff",
+        "diff": "diffs",
+        "diff_steps": "diffs",
+        "Diff": "diffs",
     },
     "Several ranks": {
-        "ranks": "analyses.ranks",
-        "merge": "traces.merge",
-        "dumps": "analyses.dumps",
-        "ascend_ranks": "analyses.ascend_ranks",
-        "Ranks": "analyses.ranks",
-        "Dumps": "analyses.dumps",
+        "ranks": "jobs.ranks",
+        "merge": "jobs.merge",
+        "dumps": "jobs.dumps",
+        "ascend_ranks": "tables.ascend_ranks",
+        "Ranks": "jobs.ranks",
+        "Dumps": "jobs.dumps",
     },
     "Other tools": {
-        "link_execution_trace": "convert.execution_trace",
-        "LinkedTrace": "convert.execution_trace",
-        "Profiler": "mindspore.profiler",
+        "link_execution_trace": "formats.convert.execution_trace",
+        "LinkedTrace": "formats.convert.execution_trace",
+        "Profiler": "formats.mindspore.profiler",
     },
     # Each table is a function in a file of the same name.
-    "Tables": {name: f"analyses.{name}" for name in questions()},
+    "Tables": {name: f"tables.{name}" for name in questions()},
     "What tables with figures answer": {
-        "Memory": "analyses.memory",
-        "Mfu": "analyses.mfu",
-        "Overlap": "analyses.overlap",
-        "Roofline": "analyses.roofline",
+        "Memory": "tables.memory",
+        "Mfu": "tables.mfu",
+        "Overlap": "tables.overlap",
+        "Roofline": "tables.roofline",
     },
     "Errors": {
         "LongpoleError": "errors",
@@ -114,7 +114,7 @@ __all__ = list(_MODULES)
 
 
 def _gated(found: object) -> object:
-    from longpole.gate import gated
+    from longpole.tables.gate import gated
 
     return gated(found)
 

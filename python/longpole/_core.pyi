@@ -2,10 +2,10 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO, Final, TypeAlias, final
 
-from longpole.convert.execution_trace import Method
-from longpole.recording import Profiler
-from longpole.recording_cost import OverheadParts
+from longpole.engine.recording_cost import OverheadParts
+from longpole.formats.convert.execution_trace import Method
 from longpole.remedies.parts import Fact, VerdictParts
+from longpole.words.recording import Profiler
 
 _ActivityRow: TypeAlias = tuple[int, int | None, int | None, int | None, str, int, int, int, int]
 _ChangeRow: TypeAlias = tuple[
@@ -390,7 +390,7 @@ def context_times(
     by_inputs: bool,
     chosen: bytes | None,
 ) -> tuple[Table, Table, tuple[int, int], tuple[int, int]]:
-    """The times of chains of frames; see `longpole.contexts.context_times`."""
+    """The times of chains of frames; see `longpole.trace.contexts.context_times`."""
 
 def guard_main() -> None:
     """Serve as the guard of a device until standard input ends."""
@@ -666,7 +666,7 @@ def repair_trace(
     *,
     as_object: bool = False,
 ) -> int | None:
-    """Write everything readable of a trace; see `longpole.convert.repaired.repair`."""
+    """Write everything readable of a trace; see `longpole.formats.convert.repaired.repair`."""
 
 def align(
     base: Sequence[Sequence[int]], new: Sequence[Sequence[int]]

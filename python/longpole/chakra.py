@@ -9,7 +9,7 @@ Examples
 True
 """
 
-from longpole.convert.chakra import (
+from longpole.formats.convert.chakra import (
     ChakraTrace,
     load_sync_dependencies,
     read_chakra,
@@ -17,7 +17,7 @@ from longpole.convert.chakra import (
     write_et_plus,
     write_parquet,
 )
-from longpole.traces.linked_ranks import LinkedRanks, RankPair, link_ranks
+from longpole.jobs.linked_ranks import LinkedRanks, RankPair, link_ranks
 
 __all__ = [
     "ChakraTrace",

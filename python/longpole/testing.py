@@ -22,12 +22,12 @@ import gzip
 import json
 from typing import TYPE_CHECKING, Any, Self
 
-from longpole.read import read_trace
+from longpole.formats.read import read_trace
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from longpole.trace import Trace
+    from longpole.trace.trace import Trace
 
 __all__ = ["Span", "TraceBuilder"]
 

@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 import longpole
-from longpole.analyses.check import check
+from longpole.tables.check import check
 
 
 def main() -> None:

@@ -37,7 +37,11 @@ def folder(tmp_path, monkeypatch):
 
 def run_pytest(*arguments, loads_all=False, **variables):
     """Run pytest with only this plugin, since others take most of the time of a start."""
-    plugins = ["-p", "no:cacheprovider", *([] if loads_all else ["-p", "longpole.pytest_plugin"])]
+    plugins = [
+        "-p",
+        "no:cacheprovider",
+        *([] if loads_all else ["-p", "longpole.bench.pytest_plugin"]),
+    ]
     command = [sys.executable, "-m", "pytest", *plugins, *arguments]
     environment = {**os.environ, "LONGPOLE_BASELINES": "kept", **variables}
     if not loads_all:

@@ -5,8 +5,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from longpole.statistics import ranks
-from longpole.statistics import samples as stats
+from longpole.rows.statistics import ranks
+from longpole.rows.statistics import samples as stats
 
 
 def test_one_wild_sample_moves_neither_middle_nor_deviation():

@@ -19,7 +19,7 @@ from longpole.cli.answer import exit_codes, live
 from longpole.report.blocks import Column, Table
 from longpole.report.text import Terminal, text
 from longpole.testing import TraceBuilder
-from longpole.wording import escape
+from longpole.words.wording import escape
 from processes import started
 
 LONGPOLE = (sys.executable, "-m", "longpole")

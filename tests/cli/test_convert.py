@@ -9,7 +9,7 @@ import pytest
 
 import longpole
 from longpole.cli import program
-from longpole.convert.flame import flame, folded
+from longpole.formats.convert.flame import flame, folded
 from longpole.testing import TraceBuilder
 
 READERS = {

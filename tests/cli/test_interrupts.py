@@ -41,10 +41,16 @@ def at_line(frame, event, value):
 sys.settrace(watch)
 """
 MOMENTS = [
-    *("longpole.analyses", "longpole.analyses.catalogue"),
-    *("longpole.errors", "longpole._core", "longpole.read", "longpole.trace", "longpole.windows"),
-    *("longpole.vocabulary", "longpole.cli.program", "longpole.cli.answer", "click"),
-    *("click.core", "click.shell_completion", "longpole.cli.answer.emit", "longpole.files"),
+    *("longpole.tables", "longpole.tables.catalogue"),
+    *(
+        "longpole.errors",
+        "longpole._core",
+        "longpole.formats.read",
+        "longpole.trace.trace",
+        "longpole.engine.windows",
+    ),
+    *("longpole.files.vocabulary", "longpole.cli.program", "longpole.cli.answer", "click"),
+    *("click.core", "click.shell_completion", "longpole.cli.answer.emit", "longpole.files.writing"),
     *("longpole.cli.ask.commands", "longpole.cli.table", "longpole.report.document"),
     *("longpole.cli.answer.table", "polars", "numpy"),
 ]
@@ -78,7 +84,7 @@ def test_ctrl_c_while_a_module_is_imported_ends_the_command_quietly(started, mom
 
 
 def test_ctrl_c_while_the_package_is_imported_as_a_module(started):
-    done = started("longpole.analyses.catalogue", sys.executable, "-m", "longpole")
+    done = started("longpole.tables.catalogue", sys.executable, "-m", "longpole")
     assert (done.returncode, done.stderr) == (130, "")
 
 

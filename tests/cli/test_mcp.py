@@ -208,7 +208,7 @@ def test_without_the_sdk_the_extra_is_named(folder, capsys, monkeypatch):
 
 def test_the_guide_is_the_page_for_agents(capsys):
     assert program.run(["guide"]) == 0
-    page = Path(__file__).parents[2] / "python/longpole/guide.md"
+    page = Path(__file__).parents[2] / "python/longpole/cli/guide.md"
     assert capsys.readouterr().out == page.read_text(encoding="utf-8")
 
 

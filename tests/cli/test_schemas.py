@@ -12,6 +12,7 @@ import click
 import jsonschema
 import pytest
 
+from longpole.answer import advice
 from longpole.cli import program
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.table import tables
@@ -21,7 +22,6 @@ from longpole.devices.protocol import Process, Reading
 from longpole.remedies.parts import Cause
 from longpole.report.document import AbstentionCode
 from longpole.testing import TraceBuilder
-from longpole.verdict import advice
 from mindspore_files import cpu_profile
 from real_traces import SHARED
 from tiny_traces import kernel, launch, operator
@@ -136,7 +136,7 @@ def test_every_cause_of_a_missing_verdict_is_a_code_with_a_sentence():
     core = Path(__file__).parents[2] / "rust/longpole-core/src/path/remedies/uncertainty.rs"
     of_core = set(re.findall(r'Self::\w+ => "(\w+)"', core.read_text()))
     assert of_core <= set(get_args(Cause)) <= set(get_args(AbstentionCode))
-    # A verdict that is withheld has a sentence of its own; see `verdict/withheld.py`.
+    # A verdict that is withheld has a sentence of its own; see `answer/withheld.py`.
     withheld = {"damaged", "impossible_times"}
     assert set(advice._CAUSES) | withheld == set(get_args(Cause))
 

@@ -254,9 +254,9 @@ WRITERS = {
 MOVERS = {"os.replace", "os.rename", "os.link", "shutil.move", "shutil.copy", "shutil.copyfile"}
 # Files of their own making: locks, pipes, work folders; and the two doors.
 OWN = {
-    *("files.py", "testing.py", "cli/program.py", "cli/convert.py", "devices/leases.py"),
-    *("mindspore/output.py", "bench/records/store.py"),
-    *("recorder.py", "cli/mcp/worker.py"),
+    *("files/writing.py", "testing.py", "cli/program.py", "cli/convert.py", "devices/leases.py"),
+    *("formats/mindspore/output.py", "bench/records/store.py"),
+    *("recording/recorder.py", "cli/mcp/worker.py"),
     *("bench/run/sampler.py", "bench/run/conditions.py", "bench/time/candidates.py"),
     *("bench/tune/commands.py", "bench/tunableop/worker.py", "bench/time/workers.py"),
 }

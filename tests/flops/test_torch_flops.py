@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import longpole
-from longpole.analyses.operator_work import operators_with_work
 from longpole.flops import MATRIX_OPERATORS
 from longpole.flops.attention import ATTENTION
 from longpole.flops.products import CONVOLUTIONS
+from longpole.tables.operator_work import operators_with_work
 
 torch = pytest.importorskip("torch", reason="needs torch")
 pytestmark = pytest.mark.needs("torch")

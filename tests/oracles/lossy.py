@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from longpole.verdict import Verdict
+    from longpole.answer import Verdict
 
     from .simulator import Change
 

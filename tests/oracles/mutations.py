@@ -19,12 +19,12 @@ ROOT = Path(__file__).parents[2]
 COPY = ROOT / ".build" / "mutations"
 CORE = "rust/longpole-core/src"
 PATH_TESTS = (
-    "tests/path/test_path_threads.py",
-    "tests/path/test_path_waits.py",
-    "tests/path/test_path_windows.py",
-    "tests/path/test_shared_cases.py",
+    "tests/engine/test_path_threads.py",
+    "tests/engine/test_path_waits.py",
+    "tests/engine/test_path_windows.py",
+    "tests/engine/test_shared_cases.py",
 )
-MEASURE_TESTS = ("tests/read/test_tables_agree.py", "tests/analyses/test_summary.py")
+MEASURE_TESTS = ("tests/formats/test_tables_agree.py", "tests/tables/test_summary.py")
 EXTRACT_TESTS = ("tests/bench/test_extract.py",)
 
 

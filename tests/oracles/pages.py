@@ -27,9 +27,6 @@ import click
 
 import longpole
 from longpole import mindspore
-from longpole.analyses.catalogue import TABLES, questions
-from longpole.analyses.findings import KINDS, SEVERITIES
-from longpole.analyses.program_notes import RULES
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import Problem
 from longpole.cli.guide import guide_text
@@ -38,6 +35,9 @@ from longpole.cli.program import run
 from longpole.cli.schema import schema_for, schema_names
 from longpole.remedies import evidence
 from longpole.remedies.catalogue import remedies
+from longpole.tables.catalogue import TABLES, questions
+from longpole.tables.findings import KINDS, SEVERITIES
+from longpole.tables.program_notes import RULES
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from oracles.pictures import path_picture

@@ -8,7 +8,7 @@ from typing import Final
 import longpole
 from longpole.plot.lanes import lanes
 from longpole.plot.picture import picture
-from longpole.wording import duration
+from longpole.words.wording import duration
 
 __all__ = ["path_picture"]
 

@@ -19,7 +19,7 @@ from oracles.simulator import Machine, Run, Scale, simulate
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from longpole.verdict import Verdict
+    from longpole.answer import Verdict
 
 HOST = ("operator", "runtime", "host_gap", "launch", "handover", "data_loading")
 SIDES = {

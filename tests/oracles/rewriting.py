@@ -8,8 +8,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from longpole.analyses.diff.matching import match_sequences
-from longpole.analyses.diff.sequences import activities
+from longpole.diffs.matching import match_sequences
+from longpole.diffs.sequences import activities
 from oracles.simulator import Machine, Run, Scale
 from oracles.simulator.program import Backward, Busy, Frame, Launch
 from oracles.simulator.programs import training
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from collections.abc import Sequence as Row
 
-    from longpole.analyses.diff.sequences import Sequence
-    from longpole.analyses.diff.sides import Side
+    from longpole.diffs.sequences import Sequence
+    from longpole.diffs.sides import Side
     from oracles.simulator.program import Item, Program
 
 

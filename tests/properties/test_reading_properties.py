@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import longpole
+from compared_tables import assert_same_tables, assert_table, rows_by_content
 from strategies import microseconds, traces
 from styles import COMPACT, STYLES, Number, Style, document
-from tables import assert_same_tables, assert_table, rows_by_content
 
 MIB = 1 << 20
 HEADER = {"distributedInfo": {"rank": 3, "world_size": 8}, "schemaVersion": 1}

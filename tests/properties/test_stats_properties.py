@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from longpole.bench.comparison.compare import Verdict, compare
 from longpole.bench.records.samples import gather, read_measurements
 from longpole.errors import ResultsError
-from longpole.statistics import ranks
-from longpole.statistics import samples as stats
+from longpole.rows.statistics import ranks
+from longpole.rows.statistics import samples as stats
 
 durations = st.integers(1, 10**12)
 some = st.lists(durations, min_size=1, max_size=40)

@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 
-from longpole.analyses.catalogue import questions
 from longpole.cli import program
 from longpole.cli.mcp import tools
+from longpole.tables.catalogue import questions
 from oracles.walker import Walk, write_sources
 from oracles.walker.asking import ABOUT, asked
 

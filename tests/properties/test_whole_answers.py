@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 import longpole
 import strategies
-from longpole.analyses.catalogue import questions, views_of
 from longpole.cli import program
 from longpole.cli.answer import exit_codes
 from longpole.cli.schema import schema_for
+from longpole.tables.catalogue import questions, views_of
 from styles import document
 
 COMMANDS = [

@@ -9,7 +9,7 @@ from longpole.testing import TraceBuilder
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from longpole.verdict.findings import Remedy
+    from longpole.answer.findings import Remedy
 
 
 def steps(length_us: int, fill: Callable[[TraceBuilder, int], object], n: int = 4) -> TraceBuilder:

@@ -9,11 +9,11 @@ import pytest
 from steps import steps
 
 from longpole import read_trace
-from longpole.critical_path.windows import core_window
+from longpole.answer.blocks import basis_of
+from longpole.answer.values import verdict_of, with_trace
+from longpole.engine.critical_path.windows import core_window
 from longpole.remedies.facts import Facts
 from longpole.testing import TraceBuilder
-from longpole.verdict.blocks import basis_of
-from longpole.verdict.values import verdict_of, with_trace
 
 SAVE = "train.py(7): save"
 

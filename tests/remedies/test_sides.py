@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import longpole
 from longpole.cli.program import run
 from longpole.cli.whatif.computed import _changed
-from longpole.critical_path.changes import Drop, Insert, RemoveWait, Scale, parts_of
-from longpole.critical_path.windows import core_window
+from longpole.engine.critical_path.changes import Drop, Insert, RemoveWait, Scale, parts_of
+from longpole.engine.critical_path.windows import core_window
 from longpole.remedies.catalogue import _KINDS_OF
 from longpole.testing import TraceBuilder
 

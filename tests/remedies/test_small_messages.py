@@ -9,7 +9,7 @@ import pytest
 from steps import remedy_of, steps
 
 from longpole import read_trace, read_traces
-from longpole.analyses.ranks import ranks
+from longpole.jobs.ranks import ranks
 from longpole.remedies.facts import ARGUMENTS
 from longpole.report.text import text
 

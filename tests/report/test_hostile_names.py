@@ -12,7 +12,7 @@ from longpole.cli.program import run
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
 from longpole.report.markdown import markdown
 from longpole.testing import TraceBuilder
-from longpole.wording import escape
+from longpole.words.wording import escape
 
 INVISIBLE = {
     "tag": "\U000e0041",

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import longpole
+from longpole.engine.windows import choose_window
 from longpole.plot.diff_lanes import diff_lanes
 from longpole.plot.flame_lanes import TITLES, flame_lanes
 from longpole.plot.lanes import lanes
@@ -17,8 +18,7 @@ from longpole.plot.step_lanes import step_columns, step_lanes
 from longpole.report.page import page_text
 from longpole.report.sections import Page, Section
 from longpole.testing import TraceBuilder
-from longpole.windows import choose_window
-from longpole.wording import duration
+from longpole.words.wording import duration
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 SIDES = ("before", "after")

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import longpole
-from longpole.analyses.mfu import mfu
-from longpole.analyses.ranks import ranks
 from longpole.cli import program
 from longpole.cli.answer import overview
+from longpole.jobs.ranks import ranks
+from longpole.tables.mfu import mfu
 from longpole.testing import TraceBuilder
-from longpole.wording import duration, share
+from longpole.words.wording import duration, share
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 

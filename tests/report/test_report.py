@@ -10,12 +10,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from longpole.analyses.catalogue import PATH_TABLES, questions, views_of
-from longpole.analyses.table_blocks import answer_blocks
 from longpole.cli import program
 from longpole.cli.answer.pages import facts_of, names_of
 from longpole.plot.figures import figure_of
 from longpole.report.blocks import Bar, Chart, Column, Sentence, Table
+from longpole.tables.catalogue import PATH_TABLES, questions, views_of
+from longpole.tables.table_blocks import answer_blocks
 from longpole.testing import TraceBuilder
 from oracles.simulator import simulate
 from oracles.simulator.ranks import write_ranks

@@ -15,7 +15,7 @@ Examples
 
 from typing import TYPE_CHECKING
 
-from longpole.public_names import imported_on_use
+from longpole.words.public_names import imported_on_use
 
 if TYPE_CHECKING:
     from longpole.bench.comparison.compare import Comparison as Comparison

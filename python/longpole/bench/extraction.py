@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from longpole._core import Extractor as CoreExtractor
 from longpole._core import extract_formats
 from longpole.bench.documents import DOCUMENTS, documents_in
-from longpole.opening import open_file
+from longpole.files.opening import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole._core import check_pattern
-from longpole.opening import open_file, read_bytes, read_text
+from longpole.files.opening import open_file, read_bytes, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

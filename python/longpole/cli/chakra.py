@@ -20,21 +20,21 @@ from longpole.cli.ask.options import (
     shared_options,
 )
 from longpole.cli.link import known_of_replay, pair_options, replay_warnings
-from longpole.convert.chakra import read_chakra
-from longpole.data import Row, plain
+from longpole.formats.convert.chakra import read_chakra
 from longpole.report.blocks import Column, Entry, Headline, Notes, Sentence, Value, tabulated
 from longpole.report.document import Document
-from longpole.wording import count, duration
+from longpole.words.data import Row, plain
+from longpole.words.wording import count, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from longpole.cli.answer.emit import Answer
-    from longpole.convert.chakra import ChakraTrace
-    from longpole.convert.execution_trace import Replay
+    from longpole.formats.convert.chakra import ChakraTrace
+    from longpole.formats.convert.execution_trace import Replay
+    from longpole.jobs.linked_ranks import LinkedRanks
     from longpole.report.blocks import Block, Style
     from longpole.report.document import Warned
-    from longpole.traces.linked_ranks import LinkedRanks
 
 __all__ = ["chakra"]
 
@@ -98,10 +98,10 @@ def convert(
       longpole chakra convert --et et.json --kineto kineto.json -o rank.0.et
       longpole chakra convert --et "et*.json" --kineto "kineto*.json" -o graphs/
     """
-    from longpole.convert.chakra import write_chakra
-    from longpole.convert.execution_trace import link_execution_trace
-    from longpole.read import read_trace
-    from longpole.traces.linked_ranks import link_ranks
+    from longpole.formats.convert.chakra import write_chakra
+    from longpole.formats.convert.execution_trace import link_execution_trace
+    from longpole.formats.read import read_trace
+    from longpole.jobs.linked_ranks import link_ranks
 
     if any(Path(path).is_dir() or not Path(path).exists() for path in (execution, kineto)):
         ranks = link_ranks(execution, kineto)
@@ -122,7 +122,7 @@ def show(graph: str) -> int:
     Example:
       longpole chakra show rank.0.et
     """
-    from longpole.convert.chakra import read_chakra
+    from longpole.formats.convert.chakra import read_chakra
 
     trace = read_chakra(graph)
     click.echo(json.dumps({"metadata": trace.metadata}))
@@ -149,7 +149,7 @@ def check(*, graph: str, options: Options) -> int:
     Example:
       longpole chakra check rank.0.et
     """
-    from longpole.convert.chakra import read_chakra
+    from longpole.formats.convert.chakra import read_chakra
 
     return options.emit(_check_answer(graph, read_chakra(graph)))
 
@@ -165,7 +165,7 @@ def replay(*, graph: str, options: Options) -> int:
     Example:
       longpole chakra replay rank.0.et
     """
-    from longpole.convert.chakra import read_chakra
+    from longpole.formats.convert.chakra import read_chakra
 
     return options.emit(_replay_answer(graph, read_chakra(graph)))
 

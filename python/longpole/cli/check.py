@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from longpole.analyses.check import check as find_problems
-from longpole.analyses.findings import SEVERITIES, Finding, Severity
-from longpole.analyses.program_notes import ProgramNote, program_notes
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import describe, name_of
 from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.traces import answer_each, traces_argument, traces_of
-from longpole.data import Row
-from longpole.recording_cost import RecordingCost, cost_blocks
+from longpole.engine.recording_cost import RecordingCost, cost_blocks
 from longpole.report.blocks import Entry, Headline, Sentence
 from longpole.report.document import Document, Warned
-from longpole.wording import count, short_name
+from longpole.tables.check import check as find_problems
+from longpole.tables.findings import SEVERITIES, Finding, Severity
+from longpole.tables.program_notes import ProgramNote, program_notes
+from longpole.words.data import Row
+from longpole.words.wording import count, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from longpole.analyses.companions import Companions
     from longpole.cli.answer.emit import Answer
     from longpole.report.blocks import Block, Style
     from longpole.report.document import Record
-    from longpole.trace import Trace
+    from longpole.tables.companions import Companions
+    from longpole.trace.trace import Trace
 
 __all__ = ["Checked", "check", "check_answer"]
 
@@ -65,8 +65,8 @@ def check(*, traces: Sequence[str], strict: bool, options: Options) -> int:
       longpole check trace.json.gz
       longpole check rank*.json.gz --strict --format jsonl
     """
-    from longpole.analyses.companions import Companions
     from longpole.remedies.facts import ARGUMENTS
+    from longpole.tables.companions import Companions
 
     answer = partial(check_answer, strict=strict, companions=Companions())
     return answer_each(traces_of(traces), options, _SCHEMA, answer, arguments=ARGUMENTS)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import click
 
-from longpole.analyses.catalogue import PATH_TABLES, arguments_of, words_of
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of, record_of
 from longpole.cli.answer.problems import require, usage_errors
@@ -25,13 +24,14 @@ from longpole.cli.ask.options import Options, answers, output_options, shared_op
 from longpole.cli.ask.traces import answer_each, trace_argument
 from longpole.cli.ask.windows import Asked, window_options
 from longpole.cli.table import where_option
-from longpole.data import Data
-from longpole.files import new_file
+from longpole.engine.windows import choose_window
+from longpole.files.writing import new_file
 from longpole.report.blocks import Headline, Sentence
 from longpole.report.csv import harmless
 from longpole.report.document import Document, flat
-from longpole.windows import choose_window
-from longpole.wording import count
+from longpole.tables.catalogue import PATH_TABLES, arguments_of, words_of
+from longpole.words.data import Data
+from longpole.words.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from longpole.cli.answer.emit import Answer
-    from longpole.convert.flame import Stack, Time
-    from longpole.trace import Trace
-    from longpole.windows import Window
+    from longpole.engine.windows import Window
+    from longpole.formats.convert.flame import Stack, Time
+    from longpole.trace.trace import Trace
 
 __all__ = ["Converted", "convert"]
 
@@ -277,7 +277,7 @@ def _answer(
 
 def _cut(path: str, trace: Trace, window: Window, output: Path, *, force: bool) -> int:
     """Write the events of a window as a smaller trace."""
-    from longpole.convert.cut import cut
+    from longpole.formats.convert.cut import cut
 
     with usage_errors():
         return cut(trace, path, window, output, force=force)
@@ -285,7 +285,7 @@ def _cut(path: str, trace: Trace, window: Window, output: Path, *, force: bool) 
 
 def _repair(path: str, _trace: Trace, _window: None, output: Path, *, force: bool) -> int:
     """Write everything readable of a trace as a valid trace."""
-    from longpole.convert.repaired import repair
+    from longpole.formats.convert.repaired import repair
 
     return repair(path, output, force=force)
 
@@ -300,7 +300,7 @@ def _write_perfetto(
     path: str, trace: Trace, window: Window | None, output: Path, *, force: bool
 ) -> int:
     """Write a trace, or the events of a window, for Perfetto."""
-    from longpole.convert.perfetto import write_perfetto
+    from longpole.formats.convert.perfetto import write_perfetto
 
     return write_perfetto(trace, output, window, inputs=[Path(path)], force=force)
 
@@ -309,7 +309,7 @@ def _write_flame(
     path: str, trace: Trace, window: Window, output: Path, *, force: bool, time: Time
 ) -> int:
     """Write times by stack of names, for a flame graph viewer."""
-    from longpole.convert.flame import flame, folded, speedscope
+    from longpole.formats.convert.flame import flame, folded, speedscope
 
     n_written = 0
 
@@ -333,7 +333,7 @@ def _write_overlay(
     path: str, trace: Trace, found: Found, output: Path, *, force: bool, counters: bool
 ) -> int:
     """Write the critical path for Perfetto, with the trace itself in a zip archive."""
-    from longpole.analyses.counter_tracks import counter_tracks
+    from longpole.tables.counter_tracks import counter_tracks
 
     beside = path if output.suffix == ".zip" else None
     window = choose_window(trace, between=found.path.window) if counters else None

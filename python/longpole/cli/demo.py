@@ -12,11 +12,11 @@ import click
 from longpole.cli.answer import exit_codes
 from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.options import Options, answer_options, answers, force_option
-from longpole.data import Data, plain
-from longpole.files import new_file
+from longpole.files.writing import new_file
 from longpole.report.blocks import Column, Headline, Sentence, tabulated
 from longpole.report.document import Document
-from longpole.wording import escape
+from longpole.words.data import Data, plain
+from longpole.words.wording import escape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,7 +119,7 @@ def _write(folder: Path, *, force: bool) -> list[Path]:
 
 
 def _explain_trace(path: Path) -> tuple[str, Sequence[Block]]:
-    from longpole.read import read_trace
+    from longpole.formats.read import read_trace
     from longpole.remedies.facts import ARGUMENTS
 
     verdict = read_trace(path, args=ARGUMENTS).without_profiler().verdict()
@@ -127,8 +127,8 @@ def _explain_trace(path: Path) -> tuple[str, Sequence[Block]]:
 
 
 def _explain_ranks(folder: Path) -> tuple[str, Sequence[Block]]:
-    from longpole.analyses.ranks import ranks
-    from longpole.traces.joining import read_traces
+    from longpole.jobs.joining import read_traces
+    from longpole.jobs.ranks import ranks
 
     found: Any = ranks(read_traces(folder))
     blocks = found.blocks()

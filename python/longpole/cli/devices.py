@@ -12,11 +12,11 @@ import click
 from longpole.cli.answer import exit_codes
 from longpole.cli.ask.numbers import MOST_DEVICES
 from longpole.cli.ask.options import Options, answer_options, answers
-from longpole.data import Row, names_of
 from longpole.devices.protocol import Process, Vendor
 from longpole.errors import DeviceError
 from longpole.report.blocks import Column, Value, tabulated
 from longpole.report.document import Document
+from longpole.words.data import Row, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

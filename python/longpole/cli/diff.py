@@ -22,22 +22,22 @@ from longpole.cli.ask.windows import (
     step_name_option,
     step_option,
 )
-from longpole.critical_path.explain import MEANINGS
+from longpole.engine.critical_path.explain import MEANINGS
 from longpole.remedies.facts import ARGUMENTS
 from longpole.report.blocks import Bar, Column, Headline, Notes, Sentence, color_of, tabulated
 from longpole.report.document import DATA_FORMATS, Abstention, Document
 from longpole.report.overview import Stack
 from longpole.report.sections import Section
-from longpole.wording import count, duration, memory_size, number
+from longpole.words.wording import count, duration, memory_size, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from longpole.analyses.diff import Diff
     from longpole.cli.answer.emit import Answer
+    from longpole.diffs import Diff
     from longpole.report.overview import Tiles
     from longpole.report.sections import Part
-    from longpole.trace import Trace
+    from longpole.trace.trace import Trace
 
 __all__ = ["diff"]
 
@@ -63,7 +63,7 @@ _WORK: Final = {
 
 
 @click.command()
-@answers("longpole.analyses.diff:Diff")
+@answers("longpole.diffs:Diff")
 @click.argument("base", type=click.Path(readable=False), metavar="BASE")
 @click.argument("new", type=click.Path(readable=False), required=False, metavar="[NEW]")
 @click.option("--base", "more_base", multiple=True, metavar="TRACE", help="Another trace of BASE.")
@@ -198,7 +198,7 @@ def _diff_answer(
     is_same_program: bool = False,
 ) -> Answer:
     """Compare two sides of named traces."""
-    from longpole.analyses.diff import diff as compare
+    from longpole.diffs import diff as compare
 
     sides = [[trace for _, trace in side] for side in (base, new)]
     old, now = sides
@@ -228,7 +228,7 @@ def _step_answer(
     as_recorded: bool = False,
 ) -> Answer:
     """Compare one step of a trace with the others."""
-    from longpole.analyses.diff import diff_steps
+    from longpole.diffs import diff_steps
 
     require(len(traces) == 1, "--step compares steps of one trace")
     share = _GATE if gate is None else gate
@@ -344,7 +344,7 @@ def _figures(found: Diff) -> list[Part]:
 
 
 def _tiles(found: Diff) -> Tiles:
-    from longpole.analyses.diff.sentences import mean_of, numbers, percent
+    from longpole.diffs.sentences import mean_of, numbers, percent
 
     base, new = found.base, found.new
     memory = (base.peak_memory_bytes, new.peak_memory_bytes)
@@ -374,7 +374,7 @@ def _tiles(found: Diff) -> Tiles:
 
 
 def _interval(found: Diff) -> str:
-    from longpole.analyses.diff.sentences import percent
+    from longpole.diffs.sentences import percent
 
     if found.machine_matters:
         return f"{percent(found.change_on_one_machine)} at the speed of the base"

@@ -24,4 +24,4 @@ def guide() -> int:
 
 def guide_text() -> str:
     """Return the page."""
-    return files("longpole").joinpath("guide.md").read_text(encoding="utf-8")
+    return files("longpole.cli").joinpath("guide.md").read_text(encoding="utf-8")

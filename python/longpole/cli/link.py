@@ -12,11 +12,11 @@ from longpole.cli.answer.problems import require
 from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.numbers import NUMBER
 from longpole.cli.ask.options import Options, answers, force_option, shared_options
-from longpole.convert.execution_trace import Method
-from longpole.data import Row
+from longpole.formats.convert.execution_trace import Method
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
 from longpole.report.document import DATA_FORMATS, Abstention, Document, Warned
-from longpole.wording import count, duration, escape
+from longpole.words.data import Row
+from longpole.words.wording import count, duration, escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from longpole.cli.answer.emit import Answer
-    from longpole.convert.execution_trace import Deviation, LinkedTrace, Replay
+    from longpole.formats.convert.execution_trace import Deviation, LinkedTrace, Replay
     from longpole.report.blocks import Block
     from longpole.report.document import Record
 
@@ -104,9 +104,9 @@ def link(
       longpole link --et et.json --kineto kineto.json -o et_plus.json
       longpole link --et et.json --kineto kineto.json --explain
     """
-    from longpole.convert import chakra
-    from longpole.convert.execution_trace import link_execution_trace
-    from longpole.read import read_trace
+    from longpole.formats.convert import chakra
+    from longpole.formats.convert.execution_trace import link_execution_trace
+    from longpole.formats.read import read_trace
 
     trace = read_trace(kineto, vocabulary=options.vocabulary, threads=options.threads)
     is_of_rank = rank is None or trace.rank in {None, rank}

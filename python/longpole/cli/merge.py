@@ -18,19 +18,19 @@ from longpole.cli.ask.ranks import (
     reading_options,
     sources_argument,
 )
-from longpole.data import Data
+from longpole.jobs.merge import merge as merge_ranks
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Document
-from longpole.traces.merge import merge as merge_ranks
-from longpole.wording import count, duration, escape
+from longpole.words.data import Data
+from longpole.words.wording import count, duration, escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from longpole.cli.answer.emit import Answer
+    from longpole.jobs.trace_set import TraceSet
     from longpole.report.blocks import Block
-    from longpole.traces.trace_set import TraceSet
 
 __all__ = ["merge"]
 

@@ -13,24 +13,24 @@ from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.windows import step_option
-from longpole.mindspore.offline import offline_analyse
+from longpole.formats.mindspore.offline import offline_analyse
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
 from longpole.report.document import DATA_FORMATS, Document, Warned
-from longpole.wording import duration
+from longpole.words.wording import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from longpole.cli.answer.emit import Answer
-    from longpole.mindspore.device_tables import DeviceTables
-    from longpole.mindspore.executions import FlopsSummary
-    from longpole.mindspore.host_info import DatasetStage
-    from longpole.mindspore.minddata import DataPipeline
-    from longpole.mindspore.offline import Analysis
-    from longpole.mindspore.operators import OpRow
-    from longpole.mindspore.rank_analysis import RankAnalysis
-    from longpole.mindspore.step_trace import StepPoints
-    from longpole.mindspore.tables import MemorySummary
+    from longpole.formats.mindspore.device_tables import DeviceTables
+    from longpole.formats.mindspore.executions import FlopsSummary
+    from longpole.formats.mindspore.host_info import DatasetStage
+    from longpole.formats.mindspore.minddata import DataPipeline
+    from longpole.formats.mindspore.offline import Analysis
+    from longpole.formats.mindspore.operators import OpRow
+    from longpole.formats.mindspore.rank_analysis import RankAnalysis
+    from longpole.formats.mindspore.step_trace import StepPoints
+    from longpole.formats.mindspore.tables import MemorySummary
     from longpole.report.blocks import Block
     from longpole.report.document import Record
 
@@ -41,7 +41,7 @@ _SHOWN: Final = 10
 
 
 @click.command()
-@answers("longpole.mindspore.offline:Analysis")
+@answers("longpole.formats.mindspore.offline:Analysis")
 @click.argument(
     "folders", nargs=-1, required=True, type=click.Path(readable=False), metavar="DIR..."
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from longpole.analyses.path_order import PathRow, in_order, sections_table
+from longpole.answer import Verdict
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.windows import exit_code_of, known_of
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
@@ -18,24 +18,24 @@ from longpole.cli.ask.windows import (
     profiler_options,
     window_options,
 )
-from longpole.critical_path.explain import path_blocks
-from longpole.critical_path.path import KindTotal, NameTotal
-from longpole.data import Row, plain
-from longpole.recording_cost import timing_blocks
+from longpole.engine.critical_path.explain import path_blocks
+from longpole.engine.critical_path.path import KindTotal, NameTotal
+from longpole.engine.recording_cost import timing_blocks
 from longpole.report.blocks import Headline, Sentence
 from longpole.report.document import Document
-from longpole.verdict import Verdict
-from longpole.wording import duration
+from longpole.tables.path_order import PathRow, in_order, sections_table
+from longpole.words.data import Row, plain
+from longpole.words.wording import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from longpole.cli.answer.emit import Answer
     from longpole.cli.answer.windows import Found
-    from longpole.critical_path import CriticalPath
+    from longpole.engine.critical_path import CriticalPath
     from longpole.report.blocks import Block
     from longpole.report.document import Record
-    from longpole.trace import Trace
+    from longpole.trace.trace import Trace
 
 __all__ = ["path"]
 

@@ -17,7 +17,7 @@ from longpole.cli.answer.problems import Problem
 from longpole.cli.ask.commands import Commands
 from longpole.cli.ask.files import given_files
 from longpole.cli.ask.suggestions import with_suggestion
-from longpole.files import inputs_protected
+from longpole.files.writing import inputs_protected
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

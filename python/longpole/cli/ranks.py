@@ -17,29 +17,29 @@ from longpole.cli.answer.problems import require
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.cli.ask.ranks import answer_ranks, reading_options, sources_argument
 from longpole.cli.ask.windows import DURATION, step_option
-from longpole.data import plain
 from longpole.errors import LongpoleError
-from longpole.opening import is_pipe
+from longpole.files.opening import is_pipe
+from longpole.jobs.findings import finding_notes, listed
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import DATA_FORMATS, Abstention, Document
 from longpole.report.overview import Interval, Intervals, Stack
 from longpole.report.sections import Section
-from longpole.traces.findings import finding_notes, listed
-from longpole.wording import count, duration, escape, share
+from longpole.words.data import plain
+from longpole.words.wording import count, duration, escape, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from longpole.analyses.dumps import Dumps
-    from longpole.analyses.ranks import Ranks
     from longpole.cli.answer.emit import Answer
+    from longpole.jobs.dump_set import DumpSet
+    from longpole.jobs.dumps import Dumps
+    from longpole.jobs.late_ranks import RankRemedy
+    from longpole.jobs.ranks import Ranks
+    from longpole.jobs.trace_set import TraceSet
     from longpole.report.blocks import Block
     from longpole.report.overview import Tiles
     from longpole.report.sections import Part
-    from longpole.trace import Trace
-    from longpole.traces.dump_set import DumpSet
-    from longpole.traces.late_ranks import RankRemedy
-    from longpole.traces.trace_set import TraceSet
+    from longpole.trace.trace import Trace
 
 __all__ = ["rank_sections", "ranks", "together"]
 
@@ -54,7 +54,7 @@ _LOSSES_OF_DUMPS: Final = ("unreadable rank", "duplicate rank", "damaged rank")
 
 
 @click.command()
-@answers("longpole.analyses.ranks:RanksData")
+@answers("longpole.jobs.ranks:RanksData")
 @sources_argument
 @step_option("the whole run")
 @click.option("--all", "all_ranks", is_flag=True, help="Show every rank.")
@@ -110,7 +110,7 @@ def _ranks_answer(
     step_time_ns: int | None = None,
 ) -> Answer:
     """Return which rank the others wait for, as a document."""
-    from longpole.analyses.ranks import ranks as analyse
+    from longpole.jobs.ranks import ranks as analyse
 
     found = analyse(traces, step, all_ranks=all_ranks, step_time_ns=step_time_ns)
     window_ns = traces.window(step)
@@ -184,7 +184,7 @@ def together(
 
 
 def _of_run(joined: TraceSet, command: str) -> Document:
-    from longpole.analyses.ranks import Ranks
+    from longpole.jobs.ranks import Ranks
 
     told = Ranks(joined, None, joined.calls.clear()).verdict()
     blocks: list[Block] = [
@@ -202,8 +202,8 @@ def rank_sections(
 
     Both are empty if the traces are not ranks of one run.
     """
-    from longpole.analyses.ranks import Ranks
-    from longpole.traces.joining import join_traces
+    from longpole.jobs.joining import join_traces
+    from longpole.jobs.ranks import Ranks
 
     numbers = [trace.rank for _, trace in traces]
     if None in numbers or len(set(numbers)) < len(traces):
@@ -231,7 +231,7 @@ def _sections(found: Ranks) -> list[Section]:
 
 def _first(found: Ranks, told: Sequence[str]) -> Iterator[Part]:
     """Return the overview: the answer, its figures, the path, late ranks and the timeline."""
-    from longpole.analyses.rank_tables import path_bars
+    from longpole.jobs.rank_tables import path_bars
     from longpole.plot.rank_lanes import rank_lanes
 
     headline, *more = told
@@ -264,7 +264,7 @@ def _change(remedy: RankRemedy) -> str:
 
 def _tiles(found: Ranks) -> Tiles:
     """Return the known figures of the run."""
-    from longpole.analyses.rank_tables import groups_in_words
+    from longpole.jobs.rank_tables import groups_in_words
 
     joined, path = found.set, found.path
     late = next(iter(joined.late_ranks()), None)
@@ -297,7 +297,7 @@ def _tiles(found: Ranks) -> Tiles:
 
 def _dumps_answer(sources: Sequence[str], found: DumpSet) -> Answer:
     """Report which call hangs and which ranks it waits for."""
-    from longpole.analyses.dumps import dumps
+    from longpole.jobs.dumps import dumps
 
     answer = dumps(found)
     losses = [finding for finding in found.findings if finding.kind in _LOSSES_OF_DUMPS]
@@ -328,8 +328,8 @@ def _abstentions(found: DumpSet, answer: Dumps) -> list[Abstention]:
 
 def _are_dumps(sources: Sequence[str]) -> bool:
     """Whether the inputs are dumps: some files are, or a directory has dumps but no traces."""
-    from longpole.traces.dump_set import dump_paths
-    from longpole.traces.sources import find_sources
+    from longpole.jobs.dump_set import dump_paths
+    from longpole.jobs.sources import find_sources
 
     try:
         dumps = set(dump_paths(sources))
@@ -346,7 +346,7 @@ def _answer_dumps(
     sources: Sequence[str], options: Options, schema: str, answer: Callable[[DumpSet], Answer]
 ) -> int:
     """Write the result of `answer` for the dumps; return the exit code."""
-    from longpole.traces.dump_set import read_dumps
+    from longpole.jobs.dump_set import read_dumps
 
     path = ", ".join(sources)
     return options.emit(options.attempt(schema, path, lambda: answer(read_dumps(list(sources)))))

@@ -13,15 +13,15 @@ from longpole.cli.answer.inputs import name_of, record_of
 from longpole.cli.answer.problems import usage_errors
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
 from longpole.cli.ask.traces import answer_each, trace_argument
-from longpole.convert.operator_script import operator_script
-from longpole.data import Data
-from longpole.files import new_file
+from longpole.files.writing import new_file
+from longpole.formats.convert.operator_script import operator_script
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Document
+from longpole.words.data import Data
 
 if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
-    from longpole.trace import Trace
+    from longpole.trace.trace import Trace
 
 __all__ = ["repro"]
 

@@ -15,7 +15,7 @@ from longpole.cli.ask.suggestions import closest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from longpole.json_schema import Schema
+    from longpole.words.json_schema import Schema
 
 __all__ = ["schema", "schema_for", "schema_names"]
 
@@ -89,11 +89,11 @@ def schema_for(name: str, program: click.Command) -> Schema:
 
 def _answers(program: click.Command) -> dict[str, tuple[str, Callable[[], Schema]]]:
     """Return the description of each command and table, and how to derive its schema."""
-    from longpole.analyses.catalogue import words_of
     from longpole.cli.answer.table import tables as all_tables
+    from longpole.tables.catalogue import words_of
 
     envelope = partial(_declared, "longpole.report.document:Envelope")
-    dumps = partial(_declared, "longpole.analyses.dumps:DumpsData")
+    dumps = partial(_declared, "longpole.jobs.dumps:DumpsData")
     tables = {
         f"table {name}{by and f' {by}'}": (text, partial(_table, name, by))
         for name, text in all_tables().items()
@@ -125,7 +125,7 @@ def _answers_of(
 
 def _declared(*declared: str, has_rows: bool = False) -> Schema:
     """Derive the schema of types given as `module:Class`, or of a list of these as `rows`."""
-    from longpole.json_schema import schema_of
+    from longpole.words.json_schema import schema_of
 
     names = [each.partition(":") for each in declared]
     types = [getattr(import_module(module), name) for module, _, name in names]
@@ -144,7 +144,7 @@ def _object(properties: Schema, required: Iterable[str] | None = None) -> Schema
 
 def _table(name: str, by: str) -> Schema:
     """Derive the schema of one table: a frame of declared rows, or data with its own fields."""
-    from longpole.analyses.catalogue import words_of
+    from longpole.tables.catalogue import words_of
 
     found = _rows(name, by or None)
     word = by or next(iter(words_of(name)), None)
@@ -154,8 +154,8 @@ def _table(name: str, by: str) -> Schema:
 
 def _rows(name: str, by: str | None) -> Schema:
     """Derive the fields next to the name of a table: rows, declared or not, or data fields."""
-    from longpole.analyses.catalogue import gives_frame, view_of
-    from longpole.json_schema import schema_of
+    from longpole.tables.catalogue import gives_frame, view_of
+    from longpole.words.json_schema import schema_of
 
     answer: Any = view_of(name, by).answer
     if answer is not None and not gives_frame(name, by):

@@ -22,15 +22,15 @@ from longpole.report.blocks import (
     without_empty_columns,
 )
 from longpole.report.document import Abstention, Document
-from longpole.wording import count
+from longpole.words.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from longpole.analyses.serving import Serving
     from longpole.cli.answer.emit import Answer
     from longpole.report.blocks import Block
-    from longpole.trace import Trace
+    from longpole.tables.serving import Serving
+    from longpole.trace.trace import Trace
 
 __all__ = ["serving"]
 
@@ -43,7 +43,7 @@ _MARKS: Final = {
 
 
 @click.command()
-@answers("longpole.analyses.serving:Serving")
+@answers("longpole.tables.serving:Serving")
 @traces_argument
 @capture_option
 @top_option(5, "kernels")
@@ -128,7 +128,7 @@ _KERNELS: Final[dict[Column, Value]] = {
 
 def _answer(path: str, trace: Trace, *, top: int) -> Answer:
     """Report how a server spends its iterations."""
-    from longpole.analyses.serving import serving as find_iterations
+    from longpole.tables.serving import serving as find_iterations
 
     found = find_iterations(trace)
     known = known_of_trace(path, trace)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from longpole.analyses.check import why_empty
-from longpole.analyses.summary import summary as summarise
+from longpole.answer.blocks import left_out_of, verdict_blocks, with_gaps
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.problems import usage_errors
 from longpole.cli.answer.windows import (
@@ -22,26 +21,27 @@ from longpole.cli.answer.windows import (
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
 from longpole.cli.ask.traces import answer_each, given_memory_file, traces_argument
 from longpole.cli.ask.windows import OF_TIME, Asked, Recording, profiler_options, window_options
+from longpole.engine.recording_cost import timing_blocks
 from longpole.errors import WindowError
-from longpole.recording_cost import timing_blocks
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import DATA_FORMATS, Document
-from longpole.verdict.blocks import left_out_of, verdict_blocks, with_gaps
-from longpole.wording import count, duration, listing, operator_name, share, short_name
+from longpole.tables.check import why_empty
+from longpole.tables.summary import summary as summarise
+from longpole.words.wording import count, duration, listing, operator_name, share, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from longpole.analyses.device_times import BusyTime, DeviceTime
-    from longpole.analyses.summary import Summary
+    from longpole.answer import Verdict
     from longpole.cli.answer.emit import Answer
-    from longpole.critical_path.path import CriticalPath
+    from longpole.engine.critical_path.path import CriticalPath
+    from longpole.engine.windows import Window
     from longpole.remedies.parts import Side
     from longpole.report.blocks import Block, Cell
     from longpole.report.document import Record, Warned
-    from longpole.trace import Trace
-    from longpole.verdict import Verdict
-    from longpole.windows import Window
+    from longpole.tables.device_times import BusyTime, DeviceTime
+    from longpole.tables.summary import Summary
+    from longpole.trace.trace import Trace
 
 __all__ = ["summary", "time_blocks"]
 
@@ -85,7 +85,7 @@ _Figures = tuple[str | None, int, int, int, int]
 
 
 @click.command()
-@answers("longpole.analyses.summary:Summary")
+@answers("longpole.tables.summary:Summary")
 @traces_argument
 @window_options(*OF_TIME)
 @profiler_options
@@ -136,7 +136,7 @@ def _together(
 ) -> Iterator[Answer]:
     """Yield the answers about several traces together."""
     from longpole.cli.ranks import together
-    from longpole.traces.joining import read_traces
+    from longpole.jobs.joining import read_traces
 
     read = partial(
         read_traces,

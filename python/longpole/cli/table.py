@@ -11,16 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from longpole.analyses.catalogue import (
-    PATH_TABLES,
-    arguments_of,
-    choices_of,
-    gives_frame,
-    question,
-    reads_memory_files,
-    views_of,
-    words_of,
-)
 from longpole.cli.answer.table import (
     TABLE,
     WHOLE_TABLES,
@@ -36,6 +26,16 @@ from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.suggestions import closest
 from longpole.cli.ask.traces import answer_each, capture_option, given_memory_file
 from longpole.cli.ask.windows import Asked, Recording, profiler_options, window_options
+from longpole.tables.catalogue import (
+    PATH_TABLES,
+    arguments_of,
+    choices_of,
+    gives_frame,
+    question,
+    reads_memory_files,
+    views_of,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -378,7 +378,7 @@ def answer_memory(
     paths: Sequence[str], window: Asked, options: Options, shown: Shown | None = None
 ) -> int:
     """Answer from memory timelines and snapshots: by default the whole table `memory`."""
-    from longpole.allocations import read_memory
+    from longpole.trace.allocations import read_memory
 
     if window.is_any and not window.whole:
         message = "leave out the window: memory timelines and snapshots are shown whole"

@@ -15,10 +15,10 @@ from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.numbers import COUNT, NUMBER, gate_option
 from longpole.cli.ask.options import Options, answer_options, answers, force_option
 from longpole.cli.ask.runner import runner_options
-from longpole.files import check_free, inputs_protected
+from longpole.files.writing import check_free, inputs_protected
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table, tabulated
 from longpole.report.document import Abstention, Document, Warned
-from longpole.wording import count, duration, share
+from longpole.words.wording import count, duration, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -1,6 +1,6 @@
 """Figures for notebooks: `longpole.plot.QUESTION(trace)` draws the answer to a question.
 
-There is one for every function of `longpole.analyses` that returns a table, and for `path` (the
+There is one for every function of `longpole.tables` that returns a table, and for `path` (the
 critical path by kind) and `step_times`. For several ranks, `lateness` shows which rank was late to
 which call, and `rank_path` the critical path across ranks. For a search, `best_so_far`,
 `parallel_coordinates` and `heat_map` show the candidates. All need plotly: `pip install

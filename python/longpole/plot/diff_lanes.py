@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole.engine.windows import choose_window
 from longpole.errors import WindowError
 from longpole.plot.lanes import add_lanes, left_out
 from longpole.plot.layout import Layout, longest, path_spans
-from longpole.windows import choose_window
-from longpole.wording import duration
+from longpole.words.wording import duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import polars as pl
 
-    from longpole.analyses.diff import Diff, DiffSide
+    from longpole.diffs import Diff, DiffSide
+    from longpole.engine.windows import Window
     from longpole.report.lanes import Lanes
-    from longpole.trace import Trace
-    from longpole.windows import Window
+    from longpole.trace.trace import Trace
 
 __all__ = ["diff_lanes"]
 

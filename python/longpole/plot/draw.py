@@ -5,9 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.analyses.catalogue import questions
-from longpole.analyses.table_blocks import answer_blocks
-from longpole.critical_path.explain import kinds_chart
+from longpole.engine.critical_path.explain import kinds_chart
 from longpole.errors import MissingDependencyError
 from longpole.plot.figures import figure_of, lanes_figure, lateness_figure
 from longpole.plot.rank_lanes import rank_lanes
@@ -17,16 +15,18 @@ from longpole.plot.tuning_figures import (
     heat_map_figure,
     parallel_coordinates_figure,
 )
+from longpole.tables.catalogue import questions
+from longpole.tables.table_blocks import answer_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from longpole.bench.tune import Tuning
+    from longpole.engine.windows import Window
+    from longpole.jobs.trace_set import TraceSet
     from longpole.plot.figures import Figure
     from longpole.report.blocks import Block
-    from longpole.trace import Trace
-    from longpole.traces.trace_set import TraceSet
-    from longpole.windows import Window
+    from longpole.trace.trace import Trace
 
 __all__ = [
     "best_so_far",
@@ -111,7 +111,7 @@ def heat_map(found: Tuning, x: str, y: str) -> Any:
 
 
 def question(name: str) -> Callable[..., Any]:
-    """Return a function that draws a question of `longpole.analyses` for a trace and a window.
+    """Return a function that draws a question of `longpole.tables` for a trace and a window.
 
     Raises
     ------

@@ -7,16 +7,16 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.report.blocks import Chart, Table
-from longpole.wording import count, duration, share, short_names
+from longpole.words.wording import count, duration, share, short_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     import polars as pl
 
+    from longpole.jobs.trace_set import TraceSet
     from longpole.report.blocks import Block, Cell, Column
     from longpole.report.lanes import Lanes
-    from longpole.traces.trace_set import TraceSet
 
 __all__ = ["Figure", "figure_of", "lanes_figure", "lateness_figure", "rows_size"]
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from longpole.convert.flame import frames
+from longpole.formats.convert.flame import frames
 from longpole.plot.layout import Layout, not_drawn
-from longpole.wording import duration, share, short_name
+from longpole.words.wording import duration, share, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from longpole.convert.flame import Frame, Time
-    from longpole.critical_path.path import CriticalPath
+    from longpole.engine.critical_path.path import CriticalPath
+    from longpole.engine.windows import Window
+    from longpole.formats.convert.flame import Frame, Time
     from longpole.plot.layout import Span
     from longpole.report.lanes import Lanes
-    from longpole.trace import Trace
-    from longpole.windows import Window
+    from longpole.trace.trace import Trace
 
 __all__ = ["HOW_TO_READ", "TITLES", "flame_lanes"]
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.engine.windows import window_of
 from longpole.plot.layout import Layout, longest, not_drawn, path_spans, spans
-from longpole.windows import window_of
-from longpole.wording import duration, operator_name
+from longpole.words.wording import duration, operator_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import polars as pl
 
-    from longpole.critical_path.path import CriticalPath
+    from longpole.engine.critical_path.path import CriticalPath
+    from longpole.engine.windows import Window
     from longpole.report.lanes import Lanes
-    from longpole.trace import Trace
-    from longpole.windows import Window
+    from longpole.trace.trace import Trace
 
 __all__ = ["add_lanes", "lanes", "left_out"]
 

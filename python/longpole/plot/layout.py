@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.report.blocks import LEGEND, color_of
 from longpole.report.lanes import Lane, Lanes, Segment
-from longpole.wording import count, duration, escape, share, short_name
+from longpole.words.wording import count, duration, escape, share, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import polars as pl
 
-    from longpole.windows import Window
+    from longpole.engine.windows import Window
 
 __all__ = ["Layout", "Span", "longest", "not_drawn", "path_spans", "spans"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from xml.sax.saxutils import escape as xml_escape
 
 from longpole.plot.draw import COLORS
-from longpole.wording import duration, escape, short_name
+from longpole.words.wording import duration, escape, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

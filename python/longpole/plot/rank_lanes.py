@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.engine.windows import Window
 from longpole.plot.layout import Layout, longest, not_drawn, path_spans
-from longpole.windows import Window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import polars as pl
 
+    from longpole.jobs.trace_set import TraceSet
     from longpole.plot.layout import Span
     from longpole.report.lanes import Lanes
-    from longpole.traces.trace_set import TraceSet
 
 __all__ = ["rank_lanes"]
 

@@ -7,20 +7,20 @@ from itertools import accumulate
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from longpole.analyses.device_times import device_times
+from longpole.engine.windows import Window
 from longpole.plot.layout import Layout
 from longpole.report.blocks import Bar, color_of
 from longpole.report.overview import Columns, Stack
-from longpole.windows import Window
-from longpole.wording import count, duration
+from longpole.tables.device_times import device_times
+from longpole.words.wording import count, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from longpole.analyses.device_times import DeviceTime
     from longpole.plot.layout import Span
     from longpole.report.lanes import Lanes
-    from longpole.trace import Trace
+    from longpole.tables.device_times import DeviceTime
+    from longpole.trace.trace import Trace
 
 __all__ = ["Part", "device_parts", "step_columns", "step_lanes"]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from longpole.critical_path.changes import Drop, RemoveWait
+from longpole.engine.critical_path.changes import Drop, RemoveWait
 from longpole.remedies.boolean_indexing import INDEXING
 from longpole.remedies.model import Found, Remedy
-from longpole.wording import count, short_name
+from longpole.words.wording import count, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import TimeRange
+    from longpole.engine.critical_path.changes import TimeRange
     from longpole.remedies.facts import DeviceWait, Facts, OnThread
 
 __all__ = ["REMEDY"]

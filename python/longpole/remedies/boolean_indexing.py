@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.critical_path.changes import Drop, RemoveWait, Scale
+from longpole.engine.critical_path.changes import Drop, RemoveWait, Scale
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.rooflines import replaced
-from longpole.wording import count
+from longpole.words.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.critical_path.changes import Drop, Replace, Scale
+from longpole.engine.critical_path.changes import Drop, Replace, Scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from longpole.critical_path.changes import Change
+    from longpole.engine.critical_path.changes import Change
     from longpole.remedies.facts import Activity, Facts
 
 __all__ = ["most_gain"]

@@ -8,14 +8,14 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.critical_path.changes import Drop, Insert, RemoveWait, Replace, Scale, parts_of
+from longpole.engine.critical_path.changes import Drop, Insert, RemoveWait, Replace, Scale, parts_of
 from longpole.remedies.busy_streams import most_gain
 from longpole.remedies.model import EFFORTS, Found, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from longpole.critical_path.changes import Change, WorkKind
+    from longpole.engine.critical_path.changes import Change, WorkKind
     from longpole.remedies.facts import Facts
     from longpole.remedies.parts import BoundsParts, Fact, Side
 

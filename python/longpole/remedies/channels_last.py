@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from longpole.critical_path.changes import Drop, Scale
+from longpole.engine.critical_path.changes import Drop, Scale
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.rooflines import (
     Sized,
@@ -15,7 +15,7 @@ from longpole.remedies.rooflines import (
     replaced,
     sized_kernels,
 )
-from longpole.wording import count
+from longpole.words.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.critical_path.changes import Scale
+from longpole.engine.critical_path.changes import Scale
 from longpole.remedies.late_rank import is_late
 from longpole.remedies.model import Found, Remedy
-from longpole.wording import duration
+from longpole.words.wording import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

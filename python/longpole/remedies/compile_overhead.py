@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
-from longpole.critical_path.changes import Drop
+from longpole.engine.critical_path.changes import Drop
 from longpole.remedies.model import Found, Remedy
-from longpole.wording import count, duration
+from longpole.words.wording import count, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from longpole.remedies.rooflines import (
     replaced,
     sized_kernels,
 )
-from longpole.wording import count, number
+from longpole.words.wording import count, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,16 +10,16 @@ from bisect import bisect_right
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.critical_path.changes import Insert, Scale
+from longpole.engine.critical_path.changes import Insert, Scale
 from longpole.flops.dtypes import python_name
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.pinned_copies import CALL_NS
-from longpole.wording import count, duration
+from longpole.words.wording import count, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from longpole.critical_path.changes import Change
+    from longpole.engine.critical_path.changes import Change
     from longpole.flops import Tensor
     from longpole.remedies.facts import Activity, Facts, OnThread
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.critical_path.changes import Drop, Insert, Scale
+from longpole.engine.critical_path.changes import Drop, Insert, Scale
 from longpole.remedies.model import Found, Remedy
-from longpole.wording import count, short_name
+from longpole.words.wording import count, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import TimeRange
+    from longpole.engine.critical_path.changes import TimeRange
     from longpole.remedies.facts import Activity, Facts
 
 __all__ = ["REMEDY"]

@@ -10,14 +10,14 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.critical_path.changes import Drop
+from longpole.engine.critical_path.changes import Drop
 from longpole.remedies.model import Found, Remedy
-from longpole.wording import count, duration, short_name
+from longpole.words.wording import count, duration, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import TimeRange
+    from longpole.engine.critical_path.changes import TimeRange
     from longpole.remedies.facts import Facts, OnThread, ThreadGap
 
 __all__ = ["REMEDY", "dispatched"]

@@ -9,7 +9,7 @@ import json
 from functools import cache
 from importlib.resources import files
 
-from longpole.data import Row
+from longpole.words.data import Row
 
 __all__ = ["Measurement", "in_words", "measured", "predictions"]
 

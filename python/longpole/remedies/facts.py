@@ -16,18 +16,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from longpole._core import is_own_frame
+from longpole.devices.peaks import Peaks, peaks_of
+from longpole.engine.windows import noun_of
 from longpole.flops import Call, Work, call_of, work_of
-from longpole.inputs import INPUT_ARGUMENTS, input_columns
-from longpole.peaks import Peaks, peaks_of
-from longpole.windows import noun_of
+from longpole.flops.inputs import INPUT_ARGUMENTS, input_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from longpole._core import Facts as CoreFacts
-    from longpole.critical_path.changes import TimeRange
-    from longpole.recording import Options
+    from longpole.engine.critical_path.changes import TimeRange
     from longpole.remedies.parts import VerdictParts
+    from longpole.words.recording import Options
 
 # A thread with a smaller share of the kernel launches does not count as a launching thread.
 _LEAST_LAUNCHED: Final = 0.05

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.critical_path.changes import Drop
+from longpole.engine.critical_path.changes import Drop
 from longpole.flops import is_pointwise
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.rooflines import Sized, in_launch_order, replaced
-from longpole.wording import count
+from longpole.words.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import TimeRange
+    from longpole.engine.critical_path.changes import TimeRange
     from longpole.remedies.facts import Facts
 
 __all__ = ["REMEDY"]

@@ -6,7 +6,7 @@ from collections import defaultdict
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.critical_path.changes import Drop
+from longpole.engine.critical_path.changes import Drop
 from longpole.remedies.model import Form, Found, Remedy
 from longpole.remedies.rooflines import (
     Sized,
@@ -16,13 +16,13 @@ from longpole.remedies.rooflines import (
     replaced,
     sizes_of,
 )
-from longpole.wording import count
+from longpole.words.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from longpole.critical_path.changes import Change
-    from longpole.peaks import Peaks
+    from longpole.devices.peaks import Peaks
+    from longpole.engine.critical_path.changes import Change
     from longpole.remedies.facts import Facts
 
 __all__ = ["REMEDY"]

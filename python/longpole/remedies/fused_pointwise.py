@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.critical_path.changes import Drop
+from longpole.engine.critical_path.changes import Drop
 from longpole.flops import is_pointwise
 from longpole.remedies.model import Form, Found, Remedy
 from longpole.remedies.rooflines import Sized, in_launch_order, in_shape, replaced
-from longpole.wording import count
+from longpole.words.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from longpole.peaks import Peaks
+    from longpole.devices.peaks import Peaks
     from longpole.remedies.facts import Facts
 
 __all__ = ["REMEDY"]

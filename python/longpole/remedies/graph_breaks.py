@@ -9,14 +9,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.critical_path.changes import Drop, RemoveWait, Scale
+from longpole.engine.critical_path.changes import Drop, RemoveWait, Scale
 from longpole.remedies.model import Found, Remedy
-from longpole.wording import count, duration
+from longpole.words.wording import count, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import Change, TimeRange
+    from longpole.engine.critical_path.changes import Change, TimeRange
     from longpole.remedies.facts import Facts, OnThread
 
 __all__ = ["REMEDY"]

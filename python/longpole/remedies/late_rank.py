@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.critical_path.changes import Scale
+from longpole.engine.critical_path.changes import Scale
 from longpole.remedies.model import Found, Remedy
-from longpole.wording import duration, short_name
+from longpole.words.wording import duration, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

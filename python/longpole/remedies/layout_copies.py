@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.critical_path.changes import Drop
+from longpole.engine.critical_path.changes import Drop
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.rooflines import (
     Sized,
@@ -14,7 +14,7 @@ from longpole.remedies.rooflines import (
     most_often,
     sizes_of,
 )
-from longpole.wording import count
+from longpole.words.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

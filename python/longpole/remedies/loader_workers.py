@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.critical_path.changes import Drop, Scale
+from longpole.engine.critical_path.changes import Drop, Scale
 from longpole.remedies.model import Found, Remedy
-from longpole.wording import duration, short_name, whole_percent
+from longpole.words.wording import duration, short_name, whole_percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import TimeRange
+    from longpole.engine.critical_path.changes import TimeRange
     from longpole.remedies.facts import Facts, Named
 
 __all__ = ["REMEDY"]

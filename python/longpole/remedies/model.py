@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from longpole.critical_path.changes import Change, TimeRange
+    from longpole.engine.critical_path.changes import Change, TimeRange
     from longpole.remedies.facts import Facts
     from longpole.remedies.parts import Side
 

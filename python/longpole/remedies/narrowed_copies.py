@@ -11,16 +11,16 @@ from collections import defaultdict
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.critical_path.changes import Drop, Scale
+from longpole.engine.critical_path.changes import Drop, Scale
 from longpole.flops.dtypes import python_name
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.pinned_copies import CALL_NS
-from longpole.wording import count
+from longpole.words.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from longpole.critical_path.changes import Change
+    from longpole.engine.critical_path.changes import Change
     from longpole.flops import Tensor
     from longpole.remedies.facts import Activity, Facts, OnThread
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
-    from longpole.recording import Profiler
-    from longpole.recording_cost import RecordingCost
-    from longpole.windows import Unit
+    from longpole.engine.recording_cost import RecordingCost
+    from longpole.engine.windows import Unit
+    from longpole.words.recording import Profiler
 
 __all__ = [
     "AwaitedParts",

@@ -12,15 +12,15 @@ from bisect import bisect_left
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.critical_path.changes import RemoveWait, Replace, Scale
+from longpole.engine.critical_path.changes import RemoveWait, Replace, Scale
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.round_trip import trips
-from longpole.wording import count, duration
+from longpole.words.wording import count, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from longpole.critical_path.changes import Change
+    from longpole.engine.critical_path.changes import Change
     from longpole.remedies.facts import Activity, Facts, ThreadGap
 
 __all__ = ["CALL_NS", "REMEDY"]

@@ -10,17 +10,17 @@ from bisect import bisect_right
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from longpole.critical_path.changes import Drop, RemoveWait
+from longpole.engine.critical_path.changes import Drop, RemoveWait
 from longpole.remedies.eager_dispatch import dispatched
 from longpole.remedies.facts import Named
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.round_trip import trips
-from longpole.wording import count, duration, short_name
+from longpole.words.wording import count, duration, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import TimeRange
+    from longpole.engine.critical_path.changes import TimeRange
     from longpole.remedies.facts import Facts, ThreadGap
 
 __all__ = ["REMEDY"]

@@ -6,14 +6,14 @@ from bisect import bisect_left
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from longpole.critical_path.changes import Drop, RemoveWait, Scale
+from longpole.engine.critical_path.changes import Drop, RemoveWait, Scale
 from longpole.remedies.model import Found, Remedy
-from longpole.wording import count, short_name
+from longpole.words.wording import count, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import Change, TimeRange
+    from longpole.engine.critical_path.changes import Change, TimeRange
     from longpole.remedies.facts import DeviceWait, Facts
 
 __all__ = ["REMEDY"]

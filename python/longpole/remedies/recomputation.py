@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from longpole.critical_path.changes import Drop
+from longpole.engine.critical_path.changes import Drop
 from longpole.remedies.facts import OnThread
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.rooflines import in_words
-from longpole.wording import count
+from longpole.words.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import TimeRange
+    from longpole.engine.critical_path.changes import TimeRange
     from longpole.remedies.facts import Activity, Facts
 
 __all__ = ["REMEDY"]

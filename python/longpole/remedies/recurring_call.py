@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from longpole.critical_path.changes import Drop
+from longpole.engine.critical_path.changes import Drop
 from longpole.remedies.compile_overhead import COMPILING, DYNAMO
 from longpole.remedies.interpreter_lock import VIEWS
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.warm_up import MAKERS, captures
-from longpole.wording import count, duration, short_name
+from longpole.words.wording import count, duration, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import TimeRange
+    from longpole.engine.critical_path.changes import TimeRange
     from longpole.remedies.facts import Facts, OnThread
 
 __all__ = ["REMEDY"]

@@ -11,10 +11,10 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from longpole.critical_path.changes import Drop, RemoveWait
+from longpole.engine.critical_path.changes import Drop, RemoveWait
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.rooflines import in_words
-from longpole.wording import count
+from longpole.words.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

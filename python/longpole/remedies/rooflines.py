@@ -6,13 +6,13 @@ from collections import defaultdict
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.critical_path.changes import Drop, Replace
+from longpole.engine.critical_path.changes import Drop, Replace
 from longpole.remedies.model import Form
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from longpole.critical_path.changes import Change
+    from longpole.engine.critical_path.changes import Change
     from longpole.flops import Call, Tensor, Work
     from longpole.remedies.facts import Activity, Facts
     from longpole.remedies.model import How

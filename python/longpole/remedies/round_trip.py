@@ -6,9 +6,9 @@ from bisect import bisect_right
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.critical_path.changes import Drop, Insert, RemoveWait, Scale
+from longpole.engine.critical_path.changes import Drop, Insert, RemoveWait, Scale
 from longpole.remedies.model import Found, Remedy
-from longpole.wording import count, duration, short_name
+from longpole.words.wording import count, duration, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

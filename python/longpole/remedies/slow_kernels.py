@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.rooflines import Sized, in_shape, replaced, sized_kernels
-from longpole.wording import share
+from longpole.words.wording import share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.peaks import Peaks
+    from longpole.devices.peaks import Peaks
     from longpole.remedies.facts import Facts
 
 __all__ = ["REMEDY"]

@@ -9,7 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from longpole.remedies.model import Found, Remedy
-from longpole.wording import share
+from longpole.words.wording import share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

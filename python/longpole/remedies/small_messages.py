@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.critical_path.changes import Drop, Replace, Scale
+from longpole.engine.critical_path.changes import Drop, Replace, Scale
 from longpole.remedies.model import Found, Remedy
-from longpole.wording import count, duration, short_name
+from longpole.words.wording import count, duration, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import Change
+    from longpole.engine.critical_path.changes import Change
     from longpole.remedies.facts import Activity, Facts
 
 __all__ = ["REMEDY", "is_small"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.critical_path.changes import Drop, RemoveWait
+from longpole.engine.critical_path.changes import Drop, RemoveWait
 from longpole.remedies.model import Found, Remedy
-from longpole.wording import count
+from longpole.words.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import TimeRange
+    from longpole.engine.critical_path.changes import TimeRange
     from longpole.remedies.facts import Facts, OnThread
 
 __all__ = ["REMEDY"]

@@ -14,13 +14,13 @@ from longpole.remedies.rooflines import (
     replaced,
     sized_kernels,
 )
-from longpole.wording import share
+from longpole.words.wording import share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from longpole.devices.peaks import Peaks
     from longpole.flops import Work
-    from longpole.peaks import Peaks
     from longpole.remedies.facts import Facts
 
 __all__ = ["REMEDY"]

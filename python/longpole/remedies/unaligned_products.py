@@ -14,12 +14,12 @@ from longpole.remedies.rooflines import (
     replaced,
     sized_kernels,
 )
-from longpole.wording import count
+from longpole.words.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.peaks import Peaks
+    from longpole.devices.peaks import Peaks
     from longpole.remedies.facts import Facts
 
 __all__ = ["REMEDY"]

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from longpole.critical_path.changes import Drop, Scale
+from longpole.engine.critical_path.changes import Drop, Scale
 from longpole.remedies.model import Found, Remedy
-from longpole.wording import count
+from longpole.words.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.critical_path.changes import Change
+    from longpole.engine.critical_path.changes import Change
     from longpole.remedies.facts import Activity, Facts, OnThread
 
 __all__ = ["REMEDY"]

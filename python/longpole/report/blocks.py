@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from longpole.wording import change, count, duration, number, share, short_names
+from longpole.words.wording import change, count, duration, number, share, short_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -9,7 +9,7 @@ import unicodedata
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
-from longpole.wording import escape
+from longpole.words.wording import escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from longpole.data import Row, plain
 from longpole.report.blocks import Column, Table
-from longpole.wording import short_name
+from longpole.words.data import Row, plain
+from longpole.words.wording import short_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -135,7 +135,7 @@ class Document:
     forms_with_warnings: Sequence[str] = FORMATS
     """The formats that contain the warnings; with all others, warnings are printed to stderr."""
     data: Any = None
-    """The answer in a form that `longpole.data.plain` accepts."""
+    """The answer in a form that `longpole.words.data.plain` accepts."""
     truncated: Mapping[str, Any] | None = None
     error: Mapping[str, Any] | None = None
     blocks: Callable[[], Sequence[Block]] = field(default=tuple)

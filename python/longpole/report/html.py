@@ -17,7 +17,7 @@ from longpole.report.blocks import (
     Table,
     written,
 )
-from longpole.wording import escape, share
+from longpole.words.wording import escape, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -15,7 +15,7 @@ from longpole.report.blocks import (
     Table,
     written,
 )
-from longpole.wording import escape
+from longpole.words.wording import escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

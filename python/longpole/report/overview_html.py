@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.report.html import inert, prose
 from longpole.report.overview import Columns, Intervals, Stack, Tiles
-from longpole.wording import share
+from longpole.words.wording import share
 
 if TYPE_CHECKING:
     from longpole.report.blocks import Bar

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self, TextIO
 
 from longpole.report.blocks import Chart, Entry, Headline, Notes, Sentence, Table, shown
-from longpole.wording import escape, share, short_names
+from longpole.words.wording import escape, share, short_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

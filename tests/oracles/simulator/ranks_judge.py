@@ -14,7 +14,7 @@ from .ranks import RankClock, write_ranks
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
-    from longpole.traces.trace_set import TraceSet
+    from longpole.jobs.trace_set import TraceSet
 
     from .ranks import Event
     from .ranks_programs import RankRun, Straggler

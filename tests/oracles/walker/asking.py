@@ -11,15 +11,15 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.allocations import read_memory
-from longpole.analyses.catalogue import questions, views_of
 from longpole.bench.tune import read_t1, read_task, read_triton
 from longpole.cli import program
 from longpole.cli.answer import exit_codes
 from longpole.cli.mcp import tools
 from longpole.cli.mcp.bounds import MOST_BYTES, bounded, size_of, visible
 from longpole.errors import InternalError, LongpoleError
-from longpole.read import read_trace
+from longpole.formats.read import read_trace
+from longpole.tables.catalogue import questions, views_of
+from longpole.trace.allocations import read_memory
 
 if TYPE_CHECKING:
     import random
@@ -307,7 +307,7 @@ def _function_answers(name: str, path: Path) -> str | None:
 
 @cache
 def _functions() -> Mapping[str, Callable[[Path], object]]:
-    from longpole.convert.execution_trace import read_execution_trace
+    from longpole.formats.convert.execution_trace import read_execution_trace
 
     def parameters(path: Path) -> None:
         for each, read in (("t1.json", read_t1), ("kernels.py", read_triton)):

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 import longpole
 from ascend_profiles import late_peer, write_database
 from bench.printed import DOCUMENTS, TEXTS
-from convert.simulated_pairs import execution_trace_of
-from longpole.ascend.columns import LAYOUTS
+from formats.convert.simulated_pairs import execution_trace_of
 from longpole.bench import Measurement, Outcome, Record
 from longpole.bench.records.store import Store
 from longpole.cli import program
+from longpole.formats.ascend.columns import LAYOUTS
 from longpole.testing import TraceBuilder
 from mindspore_files import cpu_profile, host_file, host_line, pipeline
 from oracles.simulator.nsight import write_nsight

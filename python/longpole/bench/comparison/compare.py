@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from longpole.bench.comparison.differences import Comparison, Difference, Verdict
 from longpole.bench.records.baselines import find_measurements
 from longpole.bench.records.samples import Runs, gather
-from longpole.statistics import Interval
+from longpole.rows.statistics import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -139,7 +139,7 @@ def _differences(
     found: list[tuple[tuple[str, str], Evidence]], gate: float
 ) -> Iterator[Difference]:
     """Judge each key; a change has to be significant for all keys together."""
-    from longpole.statistics.samples import holm
+    from longpole.rows.statistics.samples import holm
 
     p_values = [evidence.p_value if evidence.limits is not None else None for _, evidence in found]
     raised = iter(holm([each for each in p_values if each is not None]))

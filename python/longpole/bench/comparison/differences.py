@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Literal
 
-from longpole.data import Data
 from longpole.report.blocks import Column, Notes, Table
-from longpole.statistics import Interval
+from longpole.rows.statistics import Interval
+from longpole.words.data import Data
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.bench.comparison.differences import Side, level_at
 from longpole.bench.records.record import HIGH_PRESSURE
-from longpole.statistics import Interval
-from longpole.statistics.ranks import (
+from longpole.rows.statistics import Interval
+from longpole.rows.statistics.ranks import (
     median_limits,
     robust_spread,
     shift_limits,

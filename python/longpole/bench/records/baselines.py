@@ -16,7 +16,7 @@ from typing import Final
 
 from longpole.bench.records.samples import read_measurements
 from longpole.errors import ResultsError
-from longpole.files import new_file
+from longpole.files.writing import new_file
 
 __all__ = ["baseline_folder", "baseline_path", "find_measurements", "save_baseline"]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench.records.record import Outcome, Record, is_duration_ns
-from longpole.opening import open_file
+from longpole.files.opening import open_file
 
 if TYPE_CHECKING:
     import os

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Self
 
-from longpole.data import Data
+from longpole.words.data import Data
 
 __all__ = ["HIGH_PRESSURE", "Measurement", "Omitted", "Outcome", "Record", "is_duration_ns"]
 

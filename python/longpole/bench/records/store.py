@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from longpole.bench.records.reading import MAX_ROW_BYTES, RowKind, row_kind, rows_of
 from longpole.errors import ResultsError
-from longpole.files import check_no_input
+from longpole.files.writing import check_no_input
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from longpole.bench.run.schedule import Task
 from longpole.bench.run.worker import LocalWorker, Tried, device_lost, worker_lost
-from longpole.clusters import started_ray
 from longpole.devices import Device, discover, select
+from longpole.devices.clusters import started_ray
 from longpole.errors import DeviceError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench.run.output import check_format
 from longpole.errors import ResultsError
-from longpole.files import new_file
+from longpole.files.writing import new_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

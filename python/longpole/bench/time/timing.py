@@ -18,7 +18,7 @@ from longpole.bench.run.conditions import is_disturbed_by
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from longpole.statistics.samples import Summary
+    from longpole.rows.statistics.samples import Summary
 
 __all__ = ["Effort", "Stop", "Timing", "Work", "WorkPlan", "evaluate"]
 
@@ -80,7 +80,7 @@ class Work:
         >>> found["bandwidth_share"], round(found["flops_share"], 6)
         (0.5, 1.0)
         """
-        from longpole.peaks import peaks_of
+        from longpole.devices.peaks import peaks_of
 
         peaks = peaks_of(device, memory_bytes)
         bandwidth = None if peaks is None else peaks.bandwidth
@@ -249,7 +249,7 @@ class Timing:
 
     def summarise(self) -> Summary | None:
         """Return the statistics of the samples; None without samples."""
-        from longpole.statistics.samples import summarise
+        from longpole.rows.statistics.samples import summarise
 
         return summarise(self.samples_ns) if self.samples_ns else None
 

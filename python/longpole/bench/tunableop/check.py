@@ -20,7 +20,7 @@ from longpole.bench.tunableop.records import (
     read_all,
     validators_of,
 )
-from longpole.data import Data, computed
+from longpole.words.data import Data, computed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

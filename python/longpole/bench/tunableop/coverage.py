@@ -11,8 +11,8 @@ from longpole.bench.tunableop.inputs import Gemm
 from longpole.bench.tunableop.matmul import PRODUCTS, gemms_of
 from longpole.bench.tunableop.parts import names_at, outline_of
 from longpole.bench.tunableop.records import OUTCOME, Source, TunableFile, read, read_all
-from longpole.data import Row
-from longpole.frames import frame_schema
+from longpole.rows.frames import frame_schema
+from longpole.words.data import Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from longpole.bench.tunableop.parts import names_at, outline_of
 from longpole.bench.tunableop.records import Line, Source, read
-from longpole.data import Row
-from longpole.frames import frame_schema
+from longpole.rows.frames import frame_schema
+from longpole.words.data import Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

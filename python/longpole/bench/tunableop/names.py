@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from longpole.data import Data, computed
+from longpole.words.data import Data, computed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from longpole.bench.tunableop.parts import frames_of, outline_of
-from longpole.data import Row
 from longpole.errors import ResultsError
-from longpole.files import new_file
-from longpole.opening import read_bytes
+from longpole.files.opening import read_bytes
+from longpole.files.writing import new_file
+from longpole.words.data import Row
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

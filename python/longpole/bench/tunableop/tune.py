@@ -33,10 +33,10 @@ from longpole.bench.tunableop.records import (
 )
 from longpole.bench.tunableop.untuned import costs, gather_untuned, share_out, untuned_file
 from longpole.bench.tunableop.worker import REFUSED
-from longpole.data import Data
 from longpole.devices import Found, discover, select
 from longpole.errors import DeviceError, ResultsError
-from longpole.files import check_free
+from longpole.files.writing import check_free
+from longpole.words.data import Data
 
 if TYPE_CHECKING:
     import os

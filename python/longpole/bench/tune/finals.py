@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from longpole.bench.comparison.compare import Verdict, compare
 from longpole.bench.comparison.differences import LOOKS
 from longpole.bench.tune.space import label_of
-from longpole.data import Data
-from longpole.statistics import Interval
+from longpole.rows.statistics import Interval
+from longpole.words.data import Data
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

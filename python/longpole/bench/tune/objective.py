@@ -14,7 +14,7 @@ from longpole.bench.extraction import PATTERN_PREFIX, extract
 from longpole.bench.records.record import Outcome
 from longpole.bench.run.output import NO_RESULTS
 from longpole.bench.tune.space import label_of
-from longpole.data import Data
+from longpole.words.data import Data
 
 if TYPE_CHECKING:
     from longpole.bench.records.record import Record

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench.time.targets import LAUNCH_OPTIONS
 from longpole.bench.tune.space import Space
-from longpole.files import new_file
-from longpole.opening import short_text
+from longpole.files.opening import short_text
+from longpole.files.writing import new_file
 
 if TYPE_CHECKING:
     import os

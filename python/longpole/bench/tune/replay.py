@@ -14,7 +14,7 @@ from longpole.bench.tune.objective import Ledger, measuring_s
 from longpole.bench.tune.search import evaluated
 from longpole.bench.tune.space import Space, label_of
 from longpole.bench.tune.strategies import find_strategy
-from longpole.data import Data
+from longpole.words.data import Data
 
 if TYPE_CHECKING:
     import os

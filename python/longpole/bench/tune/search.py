@@ -24,9 +24,9 @@ from longpole.bench.tune.objective import Candidate, Ledger, Step, measuring_s
 from longpole.bench.tune.space import label_of
 from longpole.bench.tune.strategies import Effort, find_strategy
 from longpole.bench.tune.task import Command, Function
-from longpole.data import Data
 from longpole.devices import Found, select
-from longpole.statistics import Interval
+from longpole.rows.statistics import Interval
+from longpole.words.data import Data
 
 if TYPE_CHECKING:
     import os

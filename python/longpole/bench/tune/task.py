@@ -15,7 +15,7 @@ from longpole.bench.run.job import parse_argv
 from longpole.bench.tune.objective import Objective
 from longpole.bench.tune.other_spaces import read_t1, read_triton
 from longpole.bench.tune.space import Space, TaskError, label_of
-from longpole.opening import short_text
+from longpole.files.opening import short_text
 
 if TYPE_CHECKING:
     import os

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.cli.answer import exit_codes
 from longpole.report.document import Document
-from longpole.wording import escape
+from longpole.words.wording import escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -6,20 +6,20 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.analyses.findings import READING_HINTS
-from longpole.data import plain
 from longpole.report.csv import harmless
 from longpole.report.document import Warned, flat
-from longpole.wording import escape
+from longpole.tables.findings import READING_HINTS
+from longpole.words.data import plain
+from longpole.words.wording import escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import polars as pl
 
+    from longpole.jobs.findings import RankFinding
     from longpole.report.document import Record
-    from longpole.trace import Trace
-    from longpole.traces.findings import RankFinding
+    from longpole.trace.trace import Trace
 
 __all__ = [
     "csv_rows",

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from longpole.opening import open_file
-from longpole.wording import escape
+from longpole.files.opening import open_file
+from longpole.words.wording import escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

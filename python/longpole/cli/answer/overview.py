@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.critical_path.explain import kinds_chart
+from longpole.answer.blocks import with_gaps
+from longpole.engine.critical_path.explain import kinds_chart
+from longpole.engine.recording_cost import unused_timings
 from longpole.plot.step_lanes import device_parts, step_columns
-from longpole.recording_cost import unused_timings
 from longpole.report.blocks import Bar, Notes, Sentence, color_of
 from longpole.report.overview import Interval, Intervals, Stack, Tile, Tiles
 from longpole.report.sections import Section
-from longpole.verdict.blocks import with_gaps
-from longpole.wording import count, duration, memory_size, share, short_name
+from longpole.words.wording import count, duration, memory_size, share, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
 
-    from longpole.analyses.device_times import DeviceTime
-    from longpole.analyses.memory import Memory
-    from longpole.analyses.mfu import Mfu
-    from longpole.analyses.roofline import Roofline
-    from longpole.analyses.summary import Summary
-    from longpole.critical_path.path import CriticalPath
+    from longpole.answer.findings import Findings, Remedy
+    from longpole.engine.critical_path.path import CriticalPath
+    from longpole.engine.windows import Window
     from longpole.report.sections import Part
-    from longpole.trace import Trace
-    from longpole.verdict.findings import Findings, Remedy
-    from longpole.windows import Window
+    from longpole.tables.device_times import DeviceTime
+    from longpole.tables.memory import Memory
+    from longpole.tables.mfu import Mfu
+    from longpole.tables.roofline import Roofline
+    from longpole.tables.summary import Summary
+    from longpole.trace.trace import Trace
 
 __all__ = ["gain_parts", "overview", "path_stack", "tiles"]
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 from longpole.cli.answer.inputs import name_of
 from longpole.report.blocks import Notes
 from longpole.report.sections import Section
-from longpole.wording import count, short_names
+from longpole.words.wording import count, short_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from longpole.trace import Trace
+    from longpole.trace.trace import Trace
 
     Named = tuple[str, Trace]
 

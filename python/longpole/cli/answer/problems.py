@@ -22,7 +22,7 @@ from longpole.errors import (
     TraceError,
     WindowError,
 )
-from longpole.wording import escape
+from longpole.words.wording import escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,15 +8,6 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.analyses.catalogue import (
-    MOST_ROWS,
-    TABLES,
-    choices_of,
-    question,
-    reads_memory_files,
-    words_of,
-)
-from longpole.analyses.legends import legend
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import json_rows, name_of, records_of
 from longpole.cli.answer.problems import usage_errors
@@ -27,25 +18,34 @@ from longpole.cli.answer.windows import (
     known_of_trace,
     known_of_window,
 )
-from longpole.data import Row, plain
-from longpole.recording import options_for
 from longpole.report.blocks import Column, Headline, Sentence, Table
 from longpole.report.document import Abstention, Document, table_of
-from longpole.wording import count, share
+from longpole.tables.catalogue import (
+    MOST_ROWS,
+    TABLES,
+    choices_of,
+    question,
+    reads_memory_files,
+    words_of,
+)
+from longpole.tables.legends import legend
+from longpole.words.data import Row, plain
+from longpole.words.recording import options_for
+from longpole.words.wording import count, share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import polars as pl
 
-    from longpole.allocations import Allocations
+    from longpole.answer import Verdict
     from longpole.cli.answer.emit import Answer
     from longpole.cli.answer.windows import Found
+    from longpole.engine.windows import Window
     from longpole.remedies.parts import Side
     from longpole.report.blocks import Block
-    from longpole.trace import Trace
-    from longpole.verdict import Verdict
-    from longpole.windows import Window
+    from longpole.trace.allocations import Allocations
+    from longpole.trace.trace import Trace
 
 __all__ = [
     "TABLE",
@@ -327,7 +327,7 @@ def _by(shown: Shown) -> str | None:
 @usage_errors()
 def _sorted(rows: pl.DataFrame, shown: Shown) -> pl.DataFrame:
     """Sort rows as requested."""
-    from longpole.selection import sorted_by
+    from longpole.rows.selection import sorted_by
 
     titles = [column.title for column in table_of(rows.head(0)).columns]
     return sorted_by(rows, shown.sort, titles)
@@ -379,7 +379,7 @@ def _impossible(answer: Any, shown: Shown, trace: Trace) -> list[Block]:
     """Return sentences about figures that a device cannot reach."""
     import polars as pl
 
-    from longpole.analyses.impossible_values import impossible_values
+    from longpole.tables.impossible_values import impossible_values
 
     rows = answer if isinstance(answer, pl.DataFrame) else None
     if rows is not None and rows.is_empty():
@@ -391,7 +391,7 @@ def _why_empty(
     shown: Shown, recording: Trace | Allocations, about: Window | Found | None = None
 ) -> str:
     """Return why a table about a window, or else the whole recording, has no rows."""
-    from longpole.analyses.empty_tables import why_empty, why_unmatched
+    from longpole.tables.empty_tables import why_empty, why_unmatched
 
     if shown.where is not None:
         return why_unmatched(shown.where, recording)

@@ -5,27 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.analyses.check import check
-from longpole.analyses.findings import IMPOSSIBLE_TIMES, KINDS
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import describe, name_of, warnings_of
 from longpole.report.blocks import Headline, Notes, Sentence, Table
 from longpole.report.document import DATA_FORMATS, Abstention, Document, Warned
-from longpole.wording import count, duration
+from longpole.tables.check import check
+from longpole.tables.findings import IMPOSSIBLE_TIMES, KINDS
+from longpole.words.wording import count, duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from longpole.analyses.findings import Finding
+    from longpole.answer import Verdict
+    from longpole.answer.after import AfterRemedies
     from longpole.cli.answer.emit import Answer
-    from longpole.critical_path import CriticalPath
-    from longpole.critical_path.changes import Change
+    from longpole.engine.critical_path import CriticalPath
+    from longpole.engine.critical_path.changes import Change
+    from longpole.engine.windows import Window
     from longpole.report.blocks import Block
     from longpole.report.document import AbstentionCode, Record
-    from longpole.trace import Trace
-    from longpole.verdict import Verdict
-    from longpole.verdict.after import AfterRemedies
-    from longpole.windows import Window
+    from longpole.tables.findings import Finding
+    from longpole.trace.trace import Trace
 
 __all__ = [
     "Found",

@@ -21,7 +21,7 @@ class OutputPath(click.Path):
     """Type of a parameter for a file or folder to write or append to.
 
     The values of all other parameters count as inputs of the command, which are never written to:
-    see `longpole.files`.
+    see `longpole.files.writing`.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ def given_files() -> list[Path]:
     declared as a path. Too many files are listed rather than too few. Called when an existing file
     is about to be replaced.
     """
-    from longpole.profiles import files_read_with
+    from longpole.formats.profiles import files_read_with
 
     context = click.get_current_context(silent=True)
     if context is None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from longpole import wording
+from longpole.words import wording
 
 __all__ = [
     "COUNT",

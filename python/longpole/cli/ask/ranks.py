@@ -11,14 +11,14 @@ from longpole.cli.answer.problems import usage_errors
 from longpole.cli.ask.numbers import COUNT
 from longpole.cli.ask.options import gather, vocabulary_option
 from longpole.cli.ask.windows import step_name_option
-from longpole.traces.engines import ENGINES, TIMEOUT_S
+from longpole.jobs.engines import ENGINES, TIMEOUT_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from longpole.cli.answer.emit import Answer
     from longpole.cli.ask.options import Options
-    from longpole.traces.trace_set import TraceSet
+    from longpole.jobs.trace_set import TraceSet
 
 __all__ = ["answer_ranks", "rank_progress", "reading_options", "sources_argument"]
 
@@ -71,7 +71,7 @@ def answer_ranks(
     reading: Mapping[str, Any],
 ) -> int:
     """Write the result of `answer` for the ranks; return the exit code."""
-    from longpole.traces.joining import read_traces
+    from longpole.jobs.joining import read_traces
 
     @usage_errors()
     def ask() -> Answer:

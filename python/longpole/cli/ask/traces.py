@@ -15,9 +15,9 @@ from longpole.cli.answer.problems import usage_errors
 from longpole.cli.answer.windows import abstained
 from longpole.cli.ask.windows import NO_WORK, Asked
 from longpole.errors import TraceError
-from longpole.opening import is_pipe
-from longpole.profiles import other_timeline, timelines_in
-from longpole.wording import escape
+from longpole.files.opening import is_pipe
+from longpole.formats.profiles import other_timeline, timelines_in
+from longpole.words.wording import escape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from longpole.cli.ask.options import Options
     from longpole.cli.ask.windows import Recording
     from longpole.report.document import AbstentionCode
-    from longpole.trace import Trace
+    from longpole.trace.trace import Trace
 
 __all__ = [
     "FILE",
@@ -113,7 +113,7 @@ def traces_of(paths: Sequence[str]) -> list[str]:
 
 def given_memory_file(path: str) -> bool:
     """Whether an input is a memory timeline or snapshot; False if it is a pipe or unreadable."""
-    from longpole.allocations import is_memory_file
+    from longpole.trace.allocations import is_memory_file
 
     try:
         return is_memory_file(path)
@@ -131,7 +131,7 @@ def named_traces(
     LongpoleError, OSError
         There are no traces, or one cannot be read.
     """
-    from longpole.traces.sources import find_sources
+    from longpole.jobs.sources import find_sources
 
     found = [(it.path, path) for path in paths for it in find_sources(path)]
     names = [name for name, _ in found]
@@ -163,7 +163,7 @@ def _read(
     path: str, options: Options, arguments: Literal["ids", "default"] | Sequence[str]
 ) -> Trace:
     """Read a trace from a path, or from stdin for `-`."""
-    from longpole.read import read_trace
+    from longpole.formats.read import read_trace
 
     if path == "-" and sys.stdin.isatty():
         message = "stdin is a terminal; give a file, or `zcat trace.json.gz | longpole -`"

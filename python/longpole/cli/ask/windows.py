@@ -13,18 +13,18 @@ from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.answer.windows import Found
 from longpole.cli.ask.numbers import COUNT_OR_ZERO, nanoseconds
 from longpole.cli.ask.options import gather
+from longpole.engine.windows import annotation_name, choose_window, step_number, time_range_name
 from longpole.errors import WindowError
-from longpole.windows import annotation_name, choose_window, step_number, time_range_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from longpole.critical_path import CriticalPath
-    from longpole.critical_path.changes import Change
-    from longpole.trace import Trace
-    from longpole.verdict import Verdict
-    from longpole.verdict.after import AfterRemedies
-    from longpole.windows import Window
+    from longpole.answer import Verdict
+    from longpole.answer.after import AfterRemedies
+    from longpole.engine.critical_path import CriticalPath
+    from longpole.engine.critical_path.changes import Change
+    from longpole.engine.windows import Window
+    from longpole.trace.trace import Trace
 
 __all__ = [
     "DURATION",

@@ -17,10 +17,10 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.ask.numbers import gate_option, parse_share
 from longpole.cli.ask.options import Options, answer_options, answers, force_option
-from longpole.data import Row
 from longpole.report.blocks import Headline
 from longpole.report.document import Abstention, Document, Warned
-from longpole.wording import escape, share
+from longpole.words.data import Row
+from longpole.words.wording import escape, share
 
 if TYPE_CHECKING:
     from longpole.bench.comparison.compare import Comparison

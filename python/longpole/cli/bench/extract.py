@@ -13,10 +13,10 @@ from longpole.cli.answer.emit import failed
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.problems import Problem
 from longpole.cli.ask.options import Options, answer_options, answers
-from longpole.data import Row
 from longpole.report.blocks import Column, Headline, Table
 from longpole.report.document import DATA_FORMATS, Abstention, Document, Warned
-from longpole.wording import count as count_of
+from longpole.words.data import Row
+from longpole.words.wording import count as count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,11 +10,11 @@ import click
 from longpole.bench.records.record import Outcome, Record
 from longpole.cli.answer import exit_codes
 from longpole.cli.ask.options import Options, answer_options, answers, top_option
-from longpole.data import Row
 from longpole.errors import ResultsError
 from longpole.report.blocks import Column, Notes, Sentence, Value, tabulated
 from longpole.report.document import Abstention, Document, Warned
-from longpole.wording import count
+from longpole.words.data import Row
+from longpole.words.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

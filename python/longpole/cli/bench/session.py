@@ -21,7 +21,7 @@ from longpole.cli.answer.problems import usage_errors
 from longpole.devices import select
 from longpole.report.blocks import Headline, Notes
 from longpole.report.document import Document, Warned
-from longpole.wording import count, escape
+from longpole.words.wording import count, escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

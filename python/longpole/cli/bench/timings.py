@@ -10,10 +10,10 @@ from longpole.bench.comparison.differences import Difference, Verdict, compariso
 from longpole.bench.records.samples import gather
 from longpole.bench.time.timing import Work
 from longpole.cli.answer import exit_codes
-from longpole.data import Row
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import Abstention, Document
-from longpole.wording import count, duration, share
+from longpole.words.data import Row
+from longpole.words.wording import count, duration, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -203,7 +203,7 @@ def _launched_and_clocked(records: Sequence[Record]) -> dict[str, Any]:
 
 def _resources(records: Sequence[Record]) -> dict[str, Any]:
     """Summarise what executions of a command used; all None for a function."""
-    from longpole.statistics.samples import outliers
+    from longpole.rows.statistics.samples import outliers
 
     found = [record.sampling for record in records if record.sampling.get("user_ns") is not None]
     times = {

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from longpole.opening import names_in, open_file
+from longpole.files.opening import names_in, open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from longpole.json_schema import Schema
+    from longpole.words.json_schema import Schema
 
 __all__ = ["check_arguments", "checked", "traces_in"]
 

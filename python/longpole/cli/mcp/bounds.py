@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.wording import escape
+from longpole.words.wording import escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

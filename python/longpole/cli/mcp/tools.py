@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from longpole.analyses.catalogue import words_of
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import Problem
 from longpole.cli.answer.table import tables
@@ -22,12 +21,13 @@ from longpole.cli.mcp.arguments import check_arguments, checked, traces_in
 from longpole.cli.mcp.bounds import bounded, events_in
 from longpole.cli.program import longpole, run
 from longpole.cli.schema import schema_for
+from longpole.tables.catalogue import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from longpole.json_schema import Schema
+    from longpole.words.json_schema import Schema
 
 __all__ = ["TOOLS", "call", "input_schema", "output_schema", "purpose", "refused"]
 

@@ -69,7 +69,7 @@ def _limit(time_s: float, memory_gb: float) -> None:
 
 
 def watch() -> None:
-    """Block, from now on, opening files without `longpole.opening`, and all writing.
+    """Block, from now on, opening files without `longpole.files.opening`, and all writing.
 
     Exempt are the folders from which Python imports modules. This cannot be undone.
     """

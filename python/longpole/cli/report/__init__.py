@@ -14,11 +14,11 @@ from longpole.cli.answer.windows import abstained
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
 from longpole.cli.ask.traces import named_traces, traces_argument
 from longpole.cli.ask.windows import NO_WORK, Asked, Recording, profiler_options, window_options
-from longpole.data import Row
-from longpole.files import new_file
+from longpole.files.writing import new_file
 from longpole.report.blocks import Notes, Sentence
 from longpole.report.document import Document
-from longpole.wording import count, duration
+from longpole.words.data import Row
+from longpole.words.wording import count, duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
     from longpole.cli.report.server import Server
     from longpole.report.sections import Page
-    from longpole.trace import Trace
+    from longpole.trace.trace import Trace
 
     Named = tuple[str, Trace]
 

@@ -6,37 +6,37 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.analyses.catalogue import PATH_TABLES, question, questions, views_of
-from longpole.analyses.check import why_empty
-from longpole.analyses.summary import summary
-from longpole.analyses.table_blocks import answer_blocks
 from longpole.cli.answer.overview import overview
 from longpole.cli.answer.pages import facts_of, known_limits, names_of
 from longpole.cli.answer.windows import caveats, window_warnings
 from longpole.cli.check import check_answer
 from longpole.cli.ranks import rank_sections
 from longpole.cli.summary import time_blocks
-from longpole.critical_path.explain import path_blocks
+from longpole.engine.critical_path.explain import path_blocks
 from longpole.errors import LongpoleError
 from longpole.plot.flame_lanes import HOW_TO_READ, TITLES, flame_lanes
 from longpole.plot.lanes import lanes
 from longpole.report.blocks import Chart, Column, Headline, Notes, Sentence, Table, Value, tabulated
 from longpole.report.lanes import EventLinks
 from longpole.report.sections import Page, Section, events_in
-from longpole.wording import count, duration, operator_name
+from longpole.tables.catalogue import PATH_TABLES, question, questions, views_of
+from longpole.tables.check import why_empty
+from longpole.tables.summary import summary
+from longpole.tables.table_blocks import answer_blocks
+from longpole.words.wording import count, duration, operator_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from longpole.analyses.summary import Summary
+    from longpole.answer import Verdict
     from longpole.cli.ask.windows import Asked
-    from longpole.critical_path.path import CriticalPath
+    from longpole.engine.critical_path.path import CriticalPath
+    from longpole.engine.windows import Window
     from longpole.remedies.parts import Side
     from longpole.report.blocks import Block
     from longpole.report.sections import Part
-    from longpole.trace import Trace
-    from longpole.verdict import Verdict
-    from longpole.windows import Window
+    from longpole.tables.summary import Summary
+    from longpole.trace.trace import Trace
 
     Named = tuple[str, Trace]
 

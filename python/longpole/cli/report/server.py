@@ -19,7 +19,7 @@ from urllib.parse import quote
 from longpole.report.page import page_text
 
 if TYPE_CHECKING:
-    from longpole.critical_path import CriticalPath
+    from longpole.engine.critical_path import CriticalPath
     from longpole.report.sections import Page
 
 __all__ = ["Server", "perfetto_link"]

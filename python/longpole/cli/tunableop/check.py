@@ -15,7 +15,7 @@ from longpole.cli.ask.numbers import MOST_DEVICES
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.report.blocks import Entry, Headline, Sentence
 from longpole.report.document import Document
-from longpole.wording import count, escape
+from longpole.words.wording import count, escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -10,16 +10,16 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.windows import step_option
 from longpole.errors import ResultsError, TraceError
-from longpole.wording import count, duration, share
+from longpole.words.wording import count, duration, share
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from longpole.analyses.execution_coverage import ExecutionCoverage
-    from longpole.analyses.gemm_coverage import GemmCoverage
     from longpole.bench.tunableop import Coverage
     from longpole.cli.answer.emit import Answer
-    from longpole.trace import Trace
+    from longpole.tables.execution_coverage import ExecutionCoverage
+    from longpole.tables.gemm_coverage import GemmCoverage
+    from longpole.trace.trace import Trace
 
 from longpole.cli.tunableop.rows import MOST_ROWS, rows_answer
 
@@ -37,8 +37,8 @@ _KINDS: Final = {
 @click.command()
 @answers(
     "longpole.cli.tunableop.data:RecordedCoverage",
-    "longpole.analyses.gemm_coverage:GemmCoverage",
-    "longpole.analyses.execution_coverage:ExecutionCoverage",
+    "longpole.tables.gemm_coverage:GemmCoverage",
+    "longpole.tables.execution_coverage:ExecutionCoverage",
 )
 @click.argument("subject", metavar="UNTUNED|TRACE|ET")
 @click.argument("results", metavar="RESULTS")
@@ -90,8 +90,8 @@ def _of_recorded(subject: str, results: str) -> Answer:
 
 
 def _of_execution(subject: str, results: str) -> Answer:
-    from longpole.analyses.execution_coverage import execution_coverage
-    from longpole.convert.execution_trace import read_execution_trace
+    from longpole.formats.convert.execution_trace import read_execution_trace
+    from longpole.tables.execution_coverage import execution_coverage
 
     found = execution_coverage(read_execution_trace(subject), results)
     return execution_coverage_answer(results, found)
@@ -100,7 +100,7 @@ def _of_execution(subject: str, results: str) -> Answer:
 def _of_trace(
     subject: str, trace: Trace, results: str, step: int | None, execution: str | None
 ) -> Answer:
-    from longpole.analyses.gemm_coverage import gemm_coverage
+    from longpole.tables.gemm_coverage import gemm_coverage
 
     found = gemm_coverage(trace, results, step=step, execution=execution)
     if found is None:
@@ -111,7 +111,7 @@ def _of_trace(
 
 def gemm_coverage_answer(results: str, found: GemmCoverage) -> Answer:
     """Report how much of a trace is tuned; exit code 1 if some is not, 4 without GEMMs."""
-    from longpole.analyses.gemm_coverage import GemmCoverageRow
+    from longpole.tables.gemm_coverage import GemmCoverageRow
 
     if found.share_of_gemm_time is None:
         headline = "no matrix product launched a kernel in this window"
@@ -148,7 +148,7 @@ def _notes_on(found: GemmCoverage) -> list[str]:
 
 def execution_coverage_answer(results: str, found: ExecutionCoverage) -> Answer:
     """Report how many products of an execution trace are tuned; exit code 1 or 4 as above."""
-    from longpole.analyses.execution_coverage import ExecutionCoverageRow
+    from longpole.tables.execution_coverage import ExecutionCoverageRow
 
     is_whole = found.n_tuned_calls == found.n_calls
     code = exit_codes.OK if is_whole else exit_codes.FINDINGS

@@ -10,7 +10,7 @@ from longpole.bench.tunableop.check import Problem
 from longpole.bench.tunableop.coverage import CoverageRow
 from longpole.bench.tunableop.difference import SpeedupRow
 from longpole.bench.tunableop.tune import Failure
-from longpole.data import Row
+from longpole.words.data import Row
 
 __all__ = [
     "Checked",

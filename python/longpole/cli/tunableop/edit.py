@@ -11,7 +11,7 @@ from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.options import Options, answer_options, answers, force_option, gather
 from longpole.errors import ResultsError
-from longpole.wording import count
+from longpole.words.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +68,7 @@ class _Edit:
         import polars as pl
 
         from longpole.cli.tunableop.data import KeyRow
-        from longpole.frames import frame_schema
+        from longpole.rows.frames import frame_schema
 
         edited.write(self.output, force=self.force)
         rows = pl.DataFrame(keys, schema=frame_schema(KeyRow), orient="row")

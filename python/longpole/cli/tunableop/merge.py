@@ -13,8 +13,8 @@ import click
 from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.numbers import MOST_DEVICES
 from longpole.cli.ask.options import Options, answer_options, answers, force_option
-from longpole.files import check_free
-from longpole.wording import count
+from longpole.files.writing import check_free
+from longpole.words.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -186,7 +186,7 @@ def untuned(
     from longpole.bench import tunableop
     from longpole.bench.tunableop.records import check_rows, require_rows
     from longpole.cli.tunableop.data import KeyRow, UntunedRow
-    from longpole.data import names_of
+    from longpole.words.data import names_of
 
     sources = [tunableop.read(file) for file in files]
     known = [tunableop.read(file) for file in without]

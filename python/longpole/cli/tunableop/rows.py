@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import csv_rows, json_rows
-from longpole.data import names_of, plain
-from longpole.json_schema import types_of
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import Abstention, Document
-from longpole.wording import count
+from longpole.words.data import names_of, plain
+from longpole.words.json_schema import types_of
+from longpole.words.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -9,10 +9,10 @@ import click
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.ask.options import Options, answer_options, answers
-from longpole.json_schema import types_of
 from longpole.report.blocks import Headline, Notes, Table
 from longpole.report.document import Document
-from longpole.wording import count
+from longpole.words.json_schema import types_of
+from longpole.words.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

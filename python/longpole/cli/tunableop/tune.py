@@ -12,7 +12,7 @@ from longpole.cli.answer.problems import usage_errors
 from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.numbers import COUNT
 from longpole.cli.ask.options import Options, answer_options, answers, force_option
-from longpole.wording import count, escape
+from longpole.words.wording import count, escape
 
 if TYPE_CHECKING:
     from longpole.bench import Record

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from longpole._core import kernel_family
+from longpole.answer import Remedy, Verdict
+from longpole.answer.blocks import basis_of, none_of, ranked, with_gaps
+from longpole.answer.sentences import catching_up
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.problems import require, usage_errors
@@ -29,28 +32,25 @@ from longpole.cli.whatif.remedy import (
     remedy_answer,
     share_of_steps,
 )
-from longpole.critical_path.changes import Change, Drop, RemoveWait, Scale, kind_named
-from longpole.critical_path.explain import path_blocks
-from longpole.critical_path.path import KindTotal, NameTotal
-from longpole.data import Row, plain
-from longpole.recording_cost import step_blocks, timing_blocks
+from longpole.engine.critical_path.changes import Change, Drop, RemoveWait, Scale, kind_named
+from longpole.engine.critical_path.explain import path_blocks
+from longpole.engine.critical_path.path import KindTotal, NameTotal
+from longpole.engine.recording_cost import step_blocks, timing_blocks
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Abstention, Document, Warned
-from longpole.verdict import Remedy, Verdict
-from longpole.verdict.blocks import basis_of, none_of, ranked, with_gaps
-from longpole.verdict.sentences import catching_up
-from longpole.wording import count, duration, listing, share
+from longpole.words.data import Row, plain
+from longpole.words.wording import count, duration, listing, share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from longpole.cli.answer.emit import Answer
     from longpole.cli.answer.windows import Found
-    from longpole.critical_path import CriticalPath, WhatIf
-    from longpole.critical_path.changes import WorkKind
+    from longpole.engine.critical_path import CriticalPath, WhatIf
+    from longpole.engine.critical_path.changes import WorkKind
     from longpole.report.blocks import Block
     from longpole.report.document import Record
-    from longpole.trace import Trace
+    from longpole.trace.trace import Trace
 
 __all__ = ["WhatIfData", "whatif"]
 

@@ -6,18 +6,18 @@ from bisect import bisect_right
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.critical_path.changes import Drop, Insert, RemoveWait, Replace, Scale
+from longpole.engine.critical_path.changes import Drop, Insert, RemoveWait, Replace, Scale
 from longpole.report.blocks import Column, Notes, Sentence, Table
-from longpole.wording import count, duration, duration_range, share, short_name
+from longpole.words.wording import count, duration, duration_range, share, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from longpole.answer import Remedy
     from longpole.cli.answer.windows import Found
-    from longpole.critical_path import Change
+    from longpole.engine.critical_path import Change
     from longpole.report.blocks import Block, Cell
-    from longpole.trace import Trace
-    from longpole.verdict import Remedy
+    from longpole.trace.trace import Trace
 
 __all__ = ["remedy_blocks"]
 

@@ -8,13 +8,13 @@ import click
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.ask.suggestions import closest
-from longpole.data import Row, plain
 from longpole.remedies.catalogue import RemedyId, remedies
 from longpole.remedies.evidence import Measurement, in_words, measured
 from longpole.remedies.model import Effort
 from longpole.remedies.parts import Side
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Value, tabulated
 from longpole.report.document import Document
+from longpole.words.data import Row, plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,7 +111,7 @@ def chosen_remedies(ids: Sequence[str]) -> list[Remedy]:
     click.UsageError
         A remedy does not exist.
     """
-    from longpole.analyses.program_notes import RULES
+    from longpole.tables.program_notes import RULES
 
     known = {one.id: one for one in remedies()}
     for name in ids:

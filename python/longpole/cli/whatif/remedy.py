@@ -9,6 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from longpole.answer import Remedy, Verdict
+from longpole.answer.after import AfterRemedies
+from longpole.answer.blocks import ranked
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.problems import usage_errors
 from longpole.cli.answer.windows import exit_code_of, known_of
@@ -20,18 +23,15 @@ from longpole.cli.whatif.explained import (
     explanation,
     explanations,
 )
-from longpole.convert.remedy_script import remedy_script
-from longpole.critical_path.changes import Change, Scale
-from longpole.data import Row
+from longpole.engine.critical_path.changes import Change, Scale
 from longpole.errors import MissingDependencyError
-from longpole.files import new_file
+from longpole.files.writing import new_file
+from longpole.formats.convert.remedy_script import remedy_script
 from longpole.remedies.catalogue import remedies
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Document
-from longpole.verdict import Remedy, Verdict
-from longpole.verdict.after import AfterRemedies
-from longpole.verdict.blocks import ranked
-from longpole.wording import duration, listing, whole_percent
+from longpole.words.data import Row
+from longpole.words.wording import duration, listing, whole_percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from longpole.cli.answer.windows import Found
     from longpole.remedies.parts import Side
     from longpole.report.blocks import Block
-    from longpole.trace import Trace
+    from longpole.trace.trace import Trace
 
 __all__ = ["SomeRemedies", "remedies_in", "remedy_answer", "share_of_steps"]
 

@@ -1,0 +1,10 @@
+"""What limits a program, and what to do about it.
+
+A verdict compares gains: how much shorter the program would be if something took no time,
+recomputed with the graph of the critical path. `docs/verdict.md` has every rule.
+"""
+
+from longpole.answer.findings import Remedy, Span, Uncertainty
+from longpole.answer.values import Verdict
+
+__all__ = ["Remedy", "Span", "Uncertainty", "Verdict"]

@@ -1,0 +1,64 @@
+"""What several remedies save together, and what limits the program then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from longpole.answer.actions import between
+from longpole.answer.advice import options_in
+from longpole.answer.sentences import limit_of
+from longpole.remedies.catalogue import RemedyId, gained, together
+from longpole.remedies.parts import Side
+from longpole.words.data import Data
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.parts import VerdictParts
+    from longpole.words.recording import Options
+
+__all__ = ["AfterRemedies", "after_remedies"]
+
+
+@dataclass(frozen=True, slots=True)
+class AfterRemedies(Data):
+    """The program after some remedies, in all places that they fit."""
+
+    remedies: tuple[RemedyId, ...]
+    """Those that fit."""
+    gain: float
+    """Gain of the certain changes together, as a fraction of the mean step."""
+    gain_low: float
+    """Lower bound of the gain."""
+    gain_high: float
+    """Upper bound, with the changes that may be possible."""
+    gains: dict[Side, float]
+    """How much shorter the step would be without each side, after the certain changes; empty if the
+    host runs ahead of the window, so that its work is not in it."""
+    sentence: str
+    """What they save together, and what limits the program then; empty if neither is known."""
+
+
+def after_remedies(
+    parts: VerdictParts, facts_of: Callable[[Options], Facts], remedies: Collection[str]
+) -> AfterRemedies:
+    """Compute the gain of remedies in one graph, in the order of the verdict."""
+    facts = facts_of(options_in(parts))
+    rows = [row for row in gained(facts)[0] if row.remedy.id in remedies]
+    gain, low, high, then = together(facts, rows)
+    is_possible = any(row.remedy.is_upper_bound for row in rows)
+    told = []
+    if len({row.remedy.id for row in rows}) > 1:
+        told.append(f"Together they save {between(0.0 if is_possible else low, high)}.")
+    if then and parts["status"] in {"ok", "balanced"}:
+        told.append(f"After these changes, {limit_of(then)}.")
+    return AfterRemedies(
+        remedies=tuple(dict.fromkeys(RemedyId(row.remedy.id) for row in rows)),
+        gain=gain,
+        gain_low=low,
+        gain_high=high,
+        gains=then,
+        sentence=" ".join(told),
+    )

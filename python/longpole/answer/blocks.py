@@ -1,0 +1,85 @@
+"""A verdict as blocks: its sentence, what to do, and all remedies with their gains."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from longpole.answer.actions import LEAST
+from longpole.engine.windows import noun_of
+from longpole.report.blocks import Notes, Sentence
+from longpole.words.wording import count, duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from longpole.answer.findings import Findings, Remedy
+    from longpole.report.blocks import Block
+
+__all__ = ["basis_of", "left_out_of", "none_of", "ranked", "verdict_blocks", "with_gaps"]
+
+# Missing records that determine an upper bound; it is explained if it is at least the first share,
+# and the lower bound is less than the second.
+_MISSING: Final = frozenset(
+    ("busy_stream", "missing_activities", "late_launches", "unexplained_time")
+)
+_MUCH: Final = 0.1
+_LITTLE: Final = 0.01
+
+
+def verdict_blocks(verdict: Findings) -> list[Block]:
+    """Show a verdict: what limits the program, what to do, and what else is known."""
+    blocks: list[Block] = [Sentence(verdict.sentence)]
+    n_remedies = sum(row.named for row in verdict.remedies)
+    remedies, others = verdict.actions[:n_remedies], verdict.actions[n_remedies:]
+    others = (*others, *none_of(verdict))
+    others = (*others, verdict.caveat) if verdict.caveat else others
+    if remedies:
+        blocks.append(Notes(remedies, are_numbered=True))
+        others = (*others, *basis_of(verdict))
+    return [*blocks, Notes(others)] if others else blocks
+
+
+def none_of(verdict: Findings) -> list[str]:
+    """Return a note if no remedy is known to save much, although the verdict is conclusive."""
+    if not verdict.is_searched or any(row.is_listed for row in verdict.remedies):
+        return []
+    if any(row.gain_high >= LEAST for row in verdict.remedies):
+        return ["No remedy is sure to save 2 % or more; `longpole whatif` lists what may."]
+    return ["No remedy that longpole knows saves 2 % or more."]
+
+
+def basis_of(verdict: Findings) -> list[str]:
+    """Return a note if the remedies were searched in only part of the steps."""
+    steps, n_all = verdict.remedy_steps, len(verdict.steps)
+    if len(steps) == n_all:
+        return []
+    part = f"{len(steps)} of the {n_all:,} {noun_of(verdict.window.unit)}s"
+    return [f"Remedies and their gains are those of {part}: {steps[0]} to {steps[-1]}."]
+
+
+def left_out_of(verdict: Findings) -> list[str]:
+    """List what a short verdict leaves out, for outputs with more space."""
+    return [f"Also possible: {line}" for line in verdict.left_out]
+
+
+def with_gaps(verdict: Findings, length_ns: int) -> list[str]:
+    """Return a note on a length that includes gaps, which the verdict about it leaves out."""
+    if not verdict.gaps or verdict.window.n != 1:
+        return []
+    gaps = "the gap" if len(verdict.gaps) == 1 else f"{count(len(verdict.gaps), 'gap')}"
+    total = duration(sum(gap.duration_ns for gap in verdict.gaps))
+    return [f"{duration(length_ns)} with {gaps} of {total} that the verdict leaves out"]
+
+
+def ranked(remedies: Sequence[Remedy]) -> Notes:
+    """Return remedies as numbered lines with their gains, as a verdict lists them."""
+    return Notes([_ranked_line(row) for row in remedies], are_numbered=True)
+
+
+def _ranked_line(row: Remedy) -> str:
+    evidence = f": {row.evidence}" if row.evidence else ""
+    where = f" (event {row.events[0]})" if row.events else ""
+    _, _, saved = row.told
+    if row.high_by in _MISSING and row.gain_high >= _MUCH and row.gain_low < _LITTLE:
+        saved += ", depending on what the trace does not show"
+    return f"{row.remedy}: {saved}{where}. {row.advice}{evidence}."

@@ -1,0 +1,163 @@
+"""The results of a verdict, as plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from longpole.engine.critical_path.changes import Change
+from longpole.engine.windows import Unit  # noqa: TC001 - the schema of the answer needs it at run time
+from longpole.remedies.catalogue import RemedyId
+from longpole.remedies.model import Effort, Form
+from longpole.remedies.parts import Cause, Fact, Side, Status
+from longpole.words.data import HIDDEN, Data
+
+__all__ = ["Bounds", "Findings", "Gap", "Remedy", "Span", "Uncertainty"]
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy(Data):
+    """A change of the program, and its gain.
+
+    Gains of several remedies overlap and must not be added.
+    """
+
+    remedy: RemedyId
+    """Identifier of the remedy."""
+    side: Side
+    effort: Effort
+    name: str | None
+    """The place, function or kernel it applies to; None for all."""
+    named: bool
+    """Whether the verdict reports it."""
+    advice: str
+    """What to change."""
+    evidence: str
+    """What the trace shows; empty if the advice contains it."""
+    gain_ns: int
+    """Certain gain of the mean step, rounded down; negative for a loss."""
+    gain: float
+    """The same as a fraction of the time."""
+    gain_low: float
+    """Lower bound of the gain, regardless of missing records."""
+    gain_high: float
+    """Upper bound of the gain."""
+    gain_then: float
+    """Gain after the remedies listed before it."""
+    low_by: Fact
+    """What determines the lower bound."""
+    high_by: Fact
+    """What determines the upper bound."""
+    changes: tuple[Change, ...]
+    """Changes certain to be possible: `CriticalPath.what_if` with these, over the steps of
+    `Verdict.remedy_steps`, returns `gain`."""
+    hopeful_changes: tuple[Change, ...]
+    """Changes that may be possible; the same if there are no others."""
+    events: tuple[int, ...]
+    """Rows of `Trace.events` that show it best."""
+    told: tuple[float, float, str] = field(default=(0.0, 0.0, ""), metadata=HIDDEN)
+    """Smallest and largest share that it saves, and their wording."""
+    is_listed: bool = field(default=False, metadata=HIDDEN)
+    """Whether the verdict lists it: as named, or as also possible."""
+    forms: tuple[Form, ...] = field(default=(), repr=False, metadata=HIDDEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The representative window: the one of median length."""
+
+    unit: Unit
+    number: int | None
+    length_ns: int
+    mean_ns: int
+    """Mean length of all `n` windows, to which gains refer."""
+    min_ns: int
+    max_ns: int
+    n: int
+    outliers: tuple[int, ...]
+    """Numbers of the windows longer than 1.5 times the median."""
+    caught_up_ns: int | None
+    """Time that the host takes for a window, if the device catches up with earlier work in shorter
+    ones; null otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Uncertainty:
+    """Warnings about a verdict, as fractions."""
+
+    unknown: float
+    """Fraction of the path that the trace does not explain."""
+    floor: float
+    """Fraction of the time that remains if all recorded work takes no time."""
+    unlinked: float
+    """Fraction of the GPU activities, by number or by time, whose launch is unknown."""
+    inferred: float
+    """Fraction of the path that is inferred, not recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds(Data):
+    """Lower and upper bound of a side's gain."""
+
+    low: float
+    high: float
+    low_by: Fact
+    high_by: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Gap(Data):
+    """Unexplained time that the answer leaves out."""
+
+    duration_ns: int
+    event: int
+    """The event that begins or returns late: a row of `Trace.events`."""
+    busy_ns: int
+    """How long any device was busy during the gap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings(Data):
+    """What limits a program, and what to do about it."""
+
+    status: Status
+    sides: tuple[Side, ...]
+    """The sides that limit it, largest gain first."""
+    remedies: tuple[Remedy, ...]
+    """Remedies, sorted by certain gain."""
+    gains: dict[Side, float]
+    """How much shorter it would be without each side."""
+    bounds: dict[Side, Bounds]
+    """Lower and upper bound of each gain, given what is missing from the trace, and for every cost
+    that recording may have had."""
+    gaps: tuple[Gap, ...]
+    """Unexplained time left out of lengths and gains, longest first."""
+    steps: tuple[int, ...]
+    """The steps that the gains of the sides cover together."""
+    remedy_steps: tuple[int, ...]
+    """The steps in which remedies are looked for, and which their gains cover: all of these steps,
+    or some that represent them."""
+    window: Span
+    step_range_ns: tuple[int, int] | None
+    """Least and most time that the window shown takes without the profiler; null if unknown, or for
+    another window than the median step."""
+    uncertainty: Uncertainty
+    cause: Cause | None
+    """Reason why there is no verdict; None if there is one."""
+    reason: str
+    """Why this window was chosen; also why there is no verdict, if there is none."""
+    record: str | None
+    """What to record so that the trace contains more."""
+    sentence: str
+    """What limits the program, and by how much."""
+    actions: tuple[str, ...]
+    """What to do, in at most three lines."""
+    caveat: str | None
+    """The strongest caveat, or None."""
+    left_out: tuple[str, ...]
+    """Further actions, and the caveat, if a short answer has no space for them."""
+    is_searched: bool = field(default=False, metadata=HIDDEN)
+    """Whether it reports remedies, if any save enough."""
+    limit: tuple[str, str] | None = field(default=None, metadata=HIDDEN)
+    """What limits the program and by how much, in a few words; None if unknown."""
+    recorded: str | None = field(default=None, metadata=HIDDEN)
+    """How to get the times without the profiler, if those recorded are much longer."""

@@ -1,0 +1,165 @@
+"""The verdict as a Python object, with its data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from longpole.answer.actions import (
+    actions,
+    is_searched,
+    left_out_of,
+    named_of,
+    others_of,
+    saving,
+    told_interval,
+)
+from longpole.answer.advice import advice, options_in
+from longpole.answer.blocks import verdict_blocks
+from longpole.answer.findings import Bounds, Findings, Gap, Remedy, Span, Uncertainty
+from longpole.answer.missing import step_range_ns
+from longpole.answer.sentences import caveat, limit, sentence
+from longpole.remedies.catalogue import RemedyId, gained
+from longpole.report.blocks import Notes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from longpole.engine.recording_cost import RecordingCost
+    from longpole.remedies.catalogue import Gained
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.parts import VerdictParts
+    from longpole.report.blocks import Block
+    from longpole.words.recording import Options
+
+__all__ = ["Verdict", "verdict_of", "with_trace"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict(Findings):
+    """The bottleneck of a program, and what to do about it."""
+
+    def __str__(self) -> str:
+        beside = (self.caveat, self.recorded)
+        return " ".join([self.sentence, *self.actions, *filter(None, beside)])
+
+    def blocks(self) -> list[Block]:
+        """Show the verdict in the form of the report."""
+        notes = [Notes([self.recorded])] if self.recorded else []
+        return [*verdict_blocks(self), *notes]
+
+    def _repr_html_(self) -> str:
+        from longpole.report.html import html
+
+        return html(self.blocks())
+
+
+def with_trace(
+    parts: VerdictParts,
+    cost: RecordingCost | None = None,
+    between: tuple[int, int] | None = None,
+    recorded_ns: int | None = None,
+    n_earlier: int = 0,
+) -> VerdictParts:
+    """Add facts about the trace and the request that the core's results do not contain.
+
+    If the trace has GPU activities but the only window has none, nothing can be compared in it.
+    """
+    is_idle = parts["n_windows"] == 1 and not parts["recorded"]["n_activities"]
+    runs_elsewhere = is_idle and parts["status"] != "no_device"
+    if runs_elsewhere:
+        parts = {**parts, "status": "no_device", "sides": [], "cause": None, "gaps": []}
+    return {
+        **parts,
+        "runs_elsewhere": runs_elsewhere,
+        "recording_cost": cost,
+        "recorded_ns": recorded_ns,
+        "n_earlier": n_earlier,
+        "range_ns": None if between is None else between[1] - between[0],
+        "bounds_of_cost": parts["bounds"],
+    }
+
+
+def verdict_of(parts: VerdictParts, facts_of: Callable[[Options], Facts]) -> Verdict:
+    """Convert the results of the core to values and sentences."""
+    uncertainty = parts["uncertainty"]
+    facts = facts_of(options_in(parts))
+    rows, failures = gained(facts) if parts["status"] != "no_device" else ([], [])
+    named = named_of(rows, parts)
+    reason, record = advice(parts)
+    told, against = sentence(parts), caveat(parts)
+    lines = actions(named, facts)
+    left_out = left_out_of(rows, named, facts)
+    listed = [*named, *others_of(rows, named, facts)]
+    against = " ".join(filter(None, [against, *failures])) or None
+    return Verdict(
+        status=parts["status"],
+        sides=tuple(parts["sides"]),
+        remedies=tuple(
+            _remedy(row, is_named=row in named, is_listed=row in listed) for row in rows
+        ),
+        gains=dict(parts["gains"]),
+        bounds={side: Bounds(*bounds) for side, bounds in parts["bounds_of_cost"]},
+        gaps=tuple(Gap(gap["duration_ns"], gap["event"], gap["busy_ns"]) for gap in parts["gaps"]),
+        steps=tuple(parts["numbers"]),
+        remedy_steps=facts.numbers,
+        window=_window(parts),
+        step_range_ns=step_range_ns(parts),
+        uncertainty=Uncertainty(
+            uncertainty["unknown"],
+            uncertainty["floor"],
+            uncertainty["unlinked"],
+            uncertainty["inferred"],
+        ),
+        cause=parts["cause"] if parts["status"] == "inconclusive" else None,
+        reason=reason,
+        record=record,
+        sentence=told,
+        actions=tuple(lines),
+        caveat=against,
+        left_out=tuple(left_out),
+        is_searched=is_searched(parts),
+        limit=limit(parts),
+    )
+
+
+def _remedy(row: Gained, *, is_named: bool, is_listed: bool) -> Remedy:
+    found = row.found
+    return Remedy(
+        remedy=RemedyId(row.remedy.id),
+        side=row.remedy.side,
+        effort=row.remedy.effort,
+        name=found.name,
+        named=is_named,
+        advice=found.advice,
+        evidence=found.evidence,
+        gain_ns=row.gain_ns,
+        gain=row.gain,
+        gain_low=row.low,
+        gain_high=row.high,
+        gain_then=row.then,
+        low_by=row.low_by,
+        high_by=row.high_by,
+        changes=tuple(found.careful),
+        hopeful_changes=tuple(found.hopeful or found.careful),
+        events=tuple(found.events),
+        told=(*told_interval(row), saving(row)),
+        is_listed=is_listed,
+        forms=tuple(found.forms),
+    )
+
+
+def _window(parts: VerdictParts) -> Span:
+    length_ns, min_ns, max_ns, total_ns = parts["lengths_ns"]
+    numbers = parts["numbers"]
+    return Span(
+        unit=parts["unit"],
+        number=numbers[parts["shown"]] if numbers else None,
+        length_ns=length_ns,
+        mean_ns=round(total_ns / max(parts["n_windows"], 1)),
+        min_ns=min_ns,
+        max_ns=max_ns,
+        n=parts["n_windows"],
+        outliers=tuple(numbers[place] if numbers else place for place in parts["outliers"]),
+        caught_up_ns=parts["caught_up_ns"],
+    )

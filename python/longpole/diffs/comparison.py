@@ -1,0 +1,347 @@
+"""Compares two sides: what changed, by how much, and whether it matters."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+from longpole.diffs.account import path_changes
+from longpole.diffs.answer import Diff
+from longpole.diffs.changes import work_of
+from longpole.diffs.counts import counts_of, peak_memory_bytes
+from longpole.diffs.effects import changes_of
+from longpole.diffs.evidence import (
+    Evidence,
+    are_single,
+    are_timed,
+    evidence_of,
+    timed_or_mean_ns,
+)
+from longpole.diffs.judgement import (
+    Judgement,
+    if_both,
+    judge_cost,
+    judge_machine,
+    judge_runs,
+    judge_step,
+    judge_steps,
+    judge_timings,
+)
+from longpole.diffs.machine import means_on_one_machine_ns
+from longpole.diffs.runs import (
+    Runs,
+    counted_alike,
+    details,
+    lengths_ns,
+    runs_of,
+    traces_of,
+    whole_ranks,
+)
+from longpole.diffs.sentences import sentence
+from longpole.diffs.setups import differing, setups_of
+from longpole.diffs.sides import side_of
+from longpole.diffs.values import DiffSide
+from longpole.engine.recording_cost import timing_notes
+from longpole.errors import WindowError
+from longpole.rows.statistics.ranks import robust_spread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from longpole.diffs.changes import Work
+    from longpole.diffs.machine import Machine, Threads
+    from longpole.diffs.setups import Setup
+    from longpole.diffs.sides import Side
+    from longpole.jobs.trace_set import TraceSet
+    from longpole.trace.trace import Trace
+
+__all__ = ["diff", "diff_steps"]
+
+_GATE: Final = 0.03
+
+_UNRELATED: Final = (
+    "Steps of two different programs are not comparable, so no gate applies. If both do the same "
+    "work, add --same-program."
+)
+_DAMAGED: Final = "A trace is damaged: lost records cannot be distinguished from changes."
+
+
+def diff(
+    base: Trace | TraceSet | Sequence[Trace | TraceSet],
+    new: Trace | TraceSet | Sequence[Trace | TraceSet],
+    *,
+    gate: float = _GATE,
+    step_name: str | None = None,
+    data_load: str | None = None,
+    as_recorded: bool = False,
+    step_times_ns: tuple[int | None, int | None] = (None, None),
+    is_same_program: bool = False,
+) -> Diff:
+    """Compare two sides, and judge whether the change matters.
+
+    Parameters
+    ----------
+    base, new
+        A trace, the ranks of a run from `read_traces`, or several of these: traces of different
+        ranks are one run, traces of the same rank several runs. Ranks of which a trace is severely
+        damaged are left out if others are whole. Shapes are compared if the traces were read with
+        `args=["Input Dims"]`.
+    gate
+        The smallest change of the mean step that matters, as a fraction.
+    step_name, data_load
+        As for `Trace.verdict`.
+    as_recorded
+        Compare steps as recorded, including the profiler's overhead.
+    step_times_ns
+        The time of a step of each side without the profiler, if known.
+    is_same_program
+        Compare the steps even if little work corresponds: both sides do the same work by other
+        kernels and operators.
+
+    Raises
+    ------
+    WindowError
+        A trace has no event with a duration.
+    ValueError
+        A side has no trace, the gate is not a fraction, a pattern is not a regular expression, or
+        no recording overhead explains a step time.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> trace = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).read()
+    >>> diff(trace, trace).verdict
+    'neutral'
+    """
+    if not 0 <= gate < 1:
+        message = f"a gate is a share from 0 to 1, not {gate}"
+        raise ValueError(message)
+    window: dict[str, Any] = {"step_name": step_name, "data_load": data_load}
+    given, left_out = whole_ranks([traces_of(side) for side in (base, new)])
+    sides = [
+        runs_of(side, window | {"as_recorded": as_recorded, "step_time_ns": step_time_ns})
+        for side, step_time_ns in zip(given, step_times_ns, strict=True)
+    ]
+    sides = counted_alike(sides)
+    old, now = details(sides[0].usual, sides[1].usual)
+    work = work_of(old, now)
+    evidence = evidence_of((old, now), work, sides, is_same_program=is_same_program)
+    evidence = replace(evidence, left_out=left_out)
+    judgement = _judged(sides, work, gate, evidence)
+    return _answer((old, now), work, judgement, gate, sides, evidence=evidence)
+
+
+def diff_steps(
+    trace: Trace,
+    step: int,
+    against: int | None = None,
+    *,
+    gate: float = _GATE,
+    step_name: str | None = None,
+    data_load: str | None = None,
+    as_recorded: bool = False,
+) -> Diff:
+    """Explain why one step is longer or shorter than the others of its run.
+
+    Parameters
+    ----------
+    trace
+        The run.
+    step
+        The number of the step.
+    against
+        The number of another step; by default all other complete steps, with the path of the step
+        of median length.
+    gate, step_name, data_load, as_recorded
+        As for `diff`.
+
+    Raises
+    ------
+    WindowError
+        The step does not exist, or is the only one.
+    """
+    window: dict[str, Any] = {"step_name": step_name, "data_load": data_load}
+    trace = trace if as_recorded else trace.without_profiler(**window)
+    usual = side_of(trace, **window).steps["step"].to_list()
+    others = tuple(number for number in usual if number != step)
+    if against is None and not others:
+        message = "the trace has no other complete step to compare with"
+        raise WindowError(message)
+    base = side_of(trace, others if against is None else (against,), **window)
+    new = side_of(trace, (step,), **window)
+    work = work_of(base, new)
+    judgement = judge_step(base.lengths_ns, new.mean_ns, gate)
+    sides = [Runs(((base,),)), Runs(((new,),))]
+    evidence = Evidence(
+        is_one_program=True,
+        predictions=(),
+        counts=counts_of(base, new),
+        path=path_changes(base, new),
+        is_one_recording=True,
+    )
+    return _answer((base, new), work, judgement, gate, sides, evidence=evidence)
+
+
+def _judged(sides: list[Runs], work: Work, gate: float, evidence: Evidence) -> Judgement:
+    base, new = sides
+    if any(it.is_grave for side in sides for it in side.damage):
+        return Judgement("inconclusive", None, (_DAMAGED,))
+    lengths = [[lengths_ns(run) for run in side.runs] for side in sides]
+    is_alike = lengths[0] == lengths[1] and base.timed_ns == new.timed_ns
+    if is_alike and not work.n_differences:
+        return Judgement("neutral", (0.0, 0.0), ("The two sides do not differ in anything.",))
+    if not evidence.is_one_program:
+        return Judgement("inconclusive", None, (_UNRELATED,))
+    if are_single(sides):
+        return _of_single_runs(sides, work, gate, evidence)
+    means = base.means_ns, new.means_ns
+    change = median(means[1]) / max(median(means[0]), 1.0) - 1
+    return judge_runs(means[0], means[1], gate, change=change)
+
+
+def _of_single_runs(sides: list[Runs], work: Work, gate: float, evidence: Evidence) -> Judgement:
+    """Judge one run of each side by its timed steps, or else by its recorded steps."""
+    base, new = sides
+    is_same = work.is_same
+    if are_timed(sides):
+        found = judge_timings(base.timed_ns, new.timed_ns, gate, is_same_work=is_same)
+    else:
+        lengths = lengths_ns(base.runs[0]), lengths_ns(new.runs[0])
+        change = new.means_ns[0] / max(base.means_ns[0], 1.0) - 1
+        found = judge_steps(*lengths, gate, change=change, is_same_work=is_same)
+    machine = evidence.machine
+    if machine is not None and machine.differs:
+        on_one_machine = _on_one_machine(found, sides, machine, gate)
+        found = if_both(found, on_one_machine) if are_timed(sides) else on_one_machine
+    known = evidence.device_change_ns / max(base.means_ns[0], 1.0)
+    is_estimated = any(side.range_source == "estimated" for side in sides)
+    changes = evidence.change_range
+    return judge_cost(found, changes, known=known, gate=gate, is_estimated=is_estimated)
+
+
+def _on_one_machine(
+    found: Judgement, sides: list[Runs], machine: Machine, gate: float
+) -> Judgement:
+    """Judge the change that remains if the new side's host is as fast as the base's."""
+    [[old, *_]], [[new, *_]] = (side.runs for side in sides)
+    base_ns, new_ns = timed_or_mean_ns((old, new), sides)
+    means_ns = means_on_one_machine_ns(new, machine)
+    shares = [mean_ns / max(new.mean_ns, 1.0) for mean_ns in means_ns]
+    middle, least, most = (share * new_ns / max(base_ns, 1.0) for share in shares)
+    interval = found.interval or (0.0, 0.0)
+    half = (interval[1] - interval[0]) / 2 * shares[0]
+    return judge_machine(
+        (least - 1 - half, most - 1 + half), middle - 1, gate, found, machine.ratio
+    )
+
+
+def _answer(
+    pair: tuple[Side, Side],
+    work: Work,
+    judgement: Judgement,
+    gate: float,
+    sides: list[Runs],
+    *,
+    evidence: Evidence,
+) -> Diff:
+    base, new = (_facts(side, runs) for side, runs in zip(pair, sides, strict=True))
+    if evidence.is_one_recording:
+        base, new = (replace(side, range_ns=None, range_source=None) for side in (base, new))
+    elif are_timed(sides):
+        base, new = (_timed(side, runs) for side, runs in zip((base, new), sides, strict=True))
+    is_lost = any(it.is_grave for it in (*base.damage, *new.damage))
+    change = new.mean_ns / base.mean_ns - 1 if base.mean_ns else None
+    setups = setups_of(*(side.traces for side in sides))
+    changes = () if is_lost else changes_of(pair, work)
+    found = Diff(
+        verdict=judgement.outcome,
+        sentence="",
+        reasons=(*_machine_reason(setups), *judgement.reasons, *_of_threads(evidence.threads)),
+        gate=gate,
+        change=change,
+        interval=judgement.interval,
+        is_related=work.is_related,
+        is_one_program=evidence.is_one_program,
+        is_stated=evidence.is_stated,
+        is_one_recording=evidence.is_one_recording,
+        left_out_ranks=evidence.left_out,
+        similarity=work.similarity,
+        n_differences=work.n_differences,
+        base=base,
+        new=new,
+        setups=setups,
+        changes=changes,
+        path=evidence.path,
+        counts=evidence.counts,
+        predictions=evidence.predictions,
+        machine=evidence.machine,
+        change_on_one_machine=judgement.change,
+        rests_on_host=are_single(sides) and work.rests_on_host,
+        change_range=evidence.change_range,
+    )
+    return replace(found, sentence=sentence(found))
+
+
+def _machine_reason(setups: Iterable[Setup]) -> list[str]:
+    differ = [f"{setup.what}s" for setup in differing(setups)]
+    if not differ:
+        return []
+    what = " and ".join(differ)
+    return [f"The sides have different {what}: the verdict is about the step, not the program."]
+
+
+def _of_threads(threads: Threads | None) -> list[str]:
+    """Warn that operators that did not change became faster on some threads."""
+    if threads is None:
+        return []
+    of_steps, others = (f"{ratio:.2f} times as long" for ratio in threads)
+    told = (
+        f"Operators that both sides call equally often took {of_steps} on the thread of the steps "
+        f"and {others} on other threads: the machine or its load may have made part of the change."
+    )
+    return [told]
+
+
+def _facts(side: Side, runs: Runs) -> DiffSide:
+    means = runs.means_ns
+    logs = [math.log(max(length, 1)) for length in side.lengths_ns]
+    cost = side.trace.removed_cost
+    return DiffSide(
+        n_runs=len(runs.runs),
+        ranks=tuple(each.trace.rank for each in runs.runs[0]),
+        rank=side.trace.rank,
+        unit=side.unit,
+        n_steps=side.n_steps,
+        steps=tuple(side.steps["step"]) if side.has_steps else (),
+        mean_ns=median(means),
+        recorded_mean_ns=median(runs.recorded_means_ns),
+        range_ns=runs.range_ns if len(runs.runs) == 1 else None,
+        range_source=runs.range_source if len(runs.runs) == 1 else None,
+        timed_ns=(),
+        given_ns=side.given_ns,
+        median_ns=median(side.lengths_ns),
+        step_noise=math.expm1(robust_spread(logs)) if len(logs) > 1 else None,
+        run_noise=math.expm1(robust_spread([math.log(max(mean, 1.0)) for mean in means]))
+        if len(means) > 1
+        else None,
+        verdict=side.verdict,
+        damage=runs.damage,
+        notes=() if cost is None else tuple(timing_notes(cost)),
+        peak_memory_bytes=peak_memory_bytes(side),
+    )
+
+
+def _timed(side: DiffSide, runs: Runs) -> DiffSide:
+    """Return a side with the length of its steps as timed without the profiler."""
+    times_ns = runs.timed_ns
+    return replace(
+        side,
+        mean_ns=median(times_ns),
+        range_ns=(min(times_ns), max(times_ns)),
+        range_source="measured",
+        median_ns=median(times_ns),
+        step_noise=math.expm1(robust_spread([math.log(time_ns) for time_ns in times_ns])),
+        timed_ns=times_ns,
+    )

@@ -1,0 +1,132 @@
+"""What the base's verdict predicted for the remedies that the new side applied.
+
+A remedy counts as applied if it fits the base and no longer fits the new side: there its certain
+gain is at most a third of the former one. One that replaces launches also needs a new side with at
+most half of them: otherwise, it only stopped gaining anything. A faster kernel counts only if no
+other remedy was applied.
+
+If it was applied in part: the length of the step is convex in the remaining part, so the gain is at
+least the same part of the minimum gain.
+
+Limits: the measured change is that of the whole step and includes all other differences.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from longpole.diffs.rewrites import has_signature
+from longpole.diffs.values import Prediction
+from longpole.remedies.catalogue import remedies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from longpole.answer import Verdict
+    from longpole.answer.findings import Remedy
+    from longpole.diffs.rewrites import Contents
+    from longpole.diffs.values import Counts
+
+__all__ = ["predictions"]
+
+# If this fraction of the certain gain remains, the rest of the remedy was applied.
+_APPLIED: Final = 1 / 3
+
+# If more than this fraction of the launches remains, they were not replaced.
+_LAUNCHES_LEFT: Final = 0.5
+
+# Minimum certain gain, as a fraction of the step, for a prediction.
+_LEAST: Final = 0.02
+
+# Remedies that gain less than this after earlier ones, as a fraction of the step, get no
+# prediction.
+_LEAST_THEN: Final = 0.01
+
+# Allowance for noise: by this fraction of the step, the gain may exceed the prediction.
+_BEYOND: Final = 0.05
+
+# If little work corresponds, less than this part of the certain gain is another program. So is more
+# than the possible gain, if there are no products that stayed.
+_OF_LOW: Final = 0.75
+
+# If the gain is more than this multiple of the prediction, it has another cause; smaller deviations
+# are shown.
+_MISSED: Final = 2
+
+
+def predictions(
+    base: Verdict,
+    new: Verdict,
+    measured: float | None,
+    counts: Iterable[Counts] = (),
+    *,
+    contents: tuple[Contents, Contents] | None = None,
+    is_rewritten: bool = False,
+) -> tuple[Prediction, ...]:
+    """List the remedies that the new side evidently applied, with their predictions.
+
+    Parameters
+    ----------
+    base, new
+        The verdicts on both sides.
+    measured
+        The gain of the mean step, as a fraction; None if unknown.
+    counts
+        What the mean steps of both sides contain.
+    contents
+        The kernels of both sides, which show the signature of a remedy.
+    is_rewritten
+        Whether little work corresponds, so that only a signature, and a gain as predicted, show
+        that a remedy was applied.
+    """
+    if measured is None or "inconclusive" in {base.status, new.status}:
+        return ()
+    first: dict[str, Remedy] = {}
+    for remedy in base.remedies:
+        if remedy.gain_low >= _LEAST and remedy.gain_then >= _LEAST_THEN:
+            first.setdefault(remedy.remedy, remedy)
+    replacing = {one.id for one in remedies() if one.replaces_launches}
+    has_launches = any(
+        row.what == "launches" and row.new > _LAUNCHES_LEFT * row.base for row in counts
+    )
+    left = {row.remedy: max(row.gain_ns, 0) for row in reversed(new.remedies)}
+    applied = [
+        (row, left.get(row.remedy, 0))
+        for row in first.values()
+        if left.get(row.remedy, 0) <= _APPLIED * row.gain_ns
+        and not (row.remedy in replacing and has_launches)
+        and _has_signature(row, contents, measured, is_rewritten=is_rewritten)
+    ]
+    certain = [(row, left_ns) for row, left_ns in applied if row.effort != "kernel"]
+    applied = certain or applied
+    # Remedies that together predict much less than the gain are not its cause.
+    highs = [_predicted(row, left_ns)[1] for row, left_ns in applied]
+    if measured > _MISSED * sum(highs) + _BEYOND:
+        return ()
+    is_alone = len(applied) == 1
+    return tuple(
+        Prediction(row.remedy, row.gain_ns, left_ns, *_predicted(row, left_ns), measured, is_alone)
+        for row, left_ns in applied
+    )
+
+
+def _has_signature(
+    remedy: Remedy,
+    contents: tuple[Contents, Contents] | None,
+    measured: float,
+    *,
+    is_rewritten: bool,
+) -> bool:
+    """Whether the new side has the signature of the remedy, if there is one."""
+    found = None if contents is None else has_signature(remedy.remedy, *contents)
+    if is_rewritten:
+        is_known = contents is None or contents[0].has_products
+        most = 1.0 if is_known else remedy.gain_high + _BEYOND
+        return found is True and _OF_LOW * remedy.gain_low <= measured <= most
+    return found is not False
+
+
+def _predicted(remedy: Remedy, left_ns: float) -> tuple[float, float]:
+    """Return the gain of the applied part of a remedy."""
+    part = 1 - left_ns / max(remedy.gain_ns, 1)
+    return part * remedy.gain_low, remedy.gain_high

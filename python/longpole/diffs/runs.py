@@ -1,0 +1,152 @@
+"""The runs of one side of a comparison, each with the traces of its ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from longpole.diffs.sides import side_of
+from longpole.jobs.trace_set import TraceSet
+from longpole.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from longpole.diffs.sides import Side
+    from longpole.files.damage import Damage
+
+__all__ = ["Runs", "counted_alike", "details", "lengths_ns", "runs_of", "traces_of", "whole_ranks"]
+
+# With fewer common steps there is no usable sample.
+_FEWEST_STEPS: Final = 4
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs of one side, each with the traces of its ranks."""
+
+    runs: tuple[tuple[Side, ...], ...]
+
+    @property
+    def traces(self) -> list[Trace]:
+        """Return the traces of all runs."""
+        return [side.trace for run in self.runs for side in run]
+
+    @property
+    def damage(self) -> tuple[Damage, ...]:
+        """Return the damage of its traces."""
+        return tuple(trace.damage for trace in self.traces if trace.damage)
+
+    @property
+    def means_ns(self) -> list[float]:
+        """Return the mean step of each run."""
+        return [sum(run.values()) / len(run) for run in map(lengths_ns, self.runs)]
+
+    @property
+    def recorded_means_ns(self) -> list[float]:
+        """Return the mean step of each run as recorded."""
+        return [max(side.recorded_mean_ns for side in run) for run in self.runs]
+
+    @property
+    def timed_ns(self) -> tuple[int, ...]:
+        """Return the steps of the only trace that were timed without the profiler."""
+        traces = [side for run in self.runs for side in run]
+        return traces[0].timed_ns if len(traces) == 1 else ()
+
+    @property
+    def range_ns(self) -> tuple[float, float] | None:
+        """Return the range of the mean step of the first run: that of its slowest rank.
+
+        None if the times without the profiler are certain.
+        """
+        ranges = [side.range_ns or (side.mean_ns, side.mean_ns) for side in self.runs[0]]
+        if not any(side.range_ns for side in self.runs[0]):
+            return None
+        least, most = zip(*ranges, strict=True)
+        return max(least), max(most)
+
+    @property
+    def range_source(self) -> Literal["estimated", "measured"] | None:
+        """Return where that range comes from: an estimate if that of any rank is one."""
+        found = {side.range_source for side in self.runs[0]} - {None}
+        return None if not found else "measured" if found == {"measured"} else "estimated"
+
+    @property
+    def usual(self) -> tuple[Side, ...]:
+        """Return the run with the median mean step."""
+        means = self.means_ns
+        order = sorted(range(len(means)), key=lambda run: (means[run], run))
+        return self.runs[order[(len(order) - 1) // 2]]
+
+
+def runs_of(given: Sequence[Trace], window: dict[str, Any]) -> Runs:
+    """Sort traces into runs: the first of every rank, then the second of every rank, and so on."""
+    if not given:
+        message = "each side needs a trace"
+        raise ValueError(message)
+    by_rank: dict[int | None, list[Side]] = {}
+    for trace in given:
+        by_rank.setdefault(trace.rank, []).append(side_of(trace, **window))
+    if len({len(each) for each in by_rank.values()}) > 1:
+        message = "every rank needs a trace of every run"
+        raise ValueError(message)
+    ranks = sorted(by_rank, key=lambda rank: -1 if rank is None else rank)
+    return Runs(tuple(zip(*(by_rank[rank] for rank in ranks), strict=True)))
+
+
+def whole_ranks(sides: list[list[Trace]]) -> tuple[list[list[Trace]], tuple[int, ...]]:
+    """Leave out the ranks of which a trace is severely damaged, if others are whole."""
+    damaged = {
+        trace.rank for side in sides for trace in side if trace.damage and trace.damage.is_grave
+    }
+    kept = [[trace for trace in side if trace.rank not in damaged] for side in sides]
+    ranks = sorted(rank for rank in damaged if rank is not None)
+    if len(ranks) < len(damaged) or not all(kept):
+        return sides, ()
+    return kept, tuple(ranks)
+
+
+def traces_of(side: Trace | TraceSet | Sequence[Trace | TraceSet]) -> list[Trace]:
+    """Return the traces of one side; a run of ranks is read again."""
+    found: list[Trace] = []
+    for part in [side] if isinstance(side, Trace | TraceSet) else side:
+        if isinstance(part, TraceSet):
+            found += [part.trace(rank) for rank in part.rank_numbers]
+        else:
+            found.append(part)
+    return found
+
+
+def counted_alike(sides: list[Runs]) -> list[Runs]:
+    """Keep the step numbers that a run of each side has in common, if that keeps most of them.
+
+    The first step of a recording that has a step before it is often longer than the others: it must
+    not count on one side alone.
+    """
+    if any(len(runs.runs) != 1 or len(runs.runs[0]) != 1 for runs in sides):
+        return sides
+    old, new = (runs.runs[0][0] for runs in sides)
+    numbers = [set(side.steps["step"]) if side.unit == "step" else set() for side in (old, new)]
+    common = numbers[0] & numbers[1]
+    fewest = min(map(len, numbers))
+    if numbers[0] == numbers[1] or len(common) < _FEWEST_STEPS or 2 * len(common) < fewest:
+        return sides
+    return [Runs(((side.with_steps(common),),)) for side in (old, new)]
+
+
+def details(base: Sequence[Side], new: Sequence[Side]) -> tuple[Side, Side]:
+    """Choose the rank whose steps changed most, among those on both sides."""
+    others = {side.trace.rank: side for side in new}
+    pairs = [(side, others[side.trace.rank]) for side in base if side.trace.rank in others]
+    if not pairs:
+        return base[0], new[0]
+    return max(pairs, key=lambda pair: abs(pair[1].mean_ns - pair[0].mean_ns))
+
+
+def lengths_ns(run: Sequence[Side]) -> dict[int, int]:
+    """Return the length of each step of a run: that of its longest rank."""
+    of_ranks = [dict(zip(side.steps["step"], side.lengths_ns, strict=True)) for side in run]
+    common = set.intersection(*(set(each) for each in of_ranks))
+    if not common:
+        return of_ranks[0]
+    return {step: max(each[step] for each in of_ranks) for step in sorted(common)}

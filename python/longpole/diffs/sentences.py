@@ -1,0 +1,412 @@
+"""Formats a comparison as sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from longpole.diffs.judgement import FEWEST
+from longpole.diffs.machine import HOST_KINDS
+from longpole.diffs.setups import described, differing
+from longpole.engine.critical_path.explain import MEANINGS
+from longpole.jobs.findings import listed
+from longpole.words.wording import (
+    change,
+    count,
+    duration,
+    duration_range,
+    listing,
+    number,
+    short_name,
+)
+
+if TYPE_CHECKING:
+    from longpole.diffs.values import Change, DiffSide, Findings, Prediction
+
+__all__ = ["KINDS", "mean_of", "numbers", "percent", "predicted", "sentence"]
+
+KINDS: Final = {
+    "kernel": "kernel",
+    "copy": "memcpy or memset",
+    "communication": "communication",
+    "operator": "operator",
+    "runtime": "runtime API call",
+    "host_gap": "host time outside operators",
+    "data_loading": "data loading",
+}
+_WIDEST: Final = 60
+_LEAST_EFFECT: Final = 0.001
+_LEAST: Final = 0.0005
+
+# Below this fraction of the step, recording overhead is not mentioned.
+_LEAST_COST: Final = 0.05
+
+# A change with a smaller share of the whole does not explain it (a judgement, not measured).
+_LEAST_SHARE: Final = 0.1
+
+# If no single change explains the whole, kinds of work are named: at most this many, each with at
+# least this share of the whole.
+_MOST_KINDS: Final = 2
+_LEAST_OF_KIND: Final = 0.2
+
+# If at least this share of the work corresponds, it is less likely that the programs are different.
+_SOME_SIMILAR: Final = 0.1
+
+# Host work within this factor of the quartiles of unchanged operators changed like the machine.
+_LIKE_MACHINE: Final = 1.1
+_STEP: Final = "ProfilerStep#N"
+
+_BECAME: Final = {
+    "renamed": ", replaced by {new}",
+    "fused": ", fused into {new}",
+    "split": ", split into {new}",
+    "replaced": ", replaced by {new}",
+    "reshaped": ", with other shapes",
+    "moved": ", now {new} elsewhere in the step",
+}
+
+
+def sentence(diff: Findings) -> str:
+    """Return whether the step changed, by how much, and why; damage comes first."""
+    damage = _damage(diff)
+    return " ".join(damage if diff.is_lost else [*_left_out(diff), *damage, _compared(diff)])
+
+
+def _left_out(diff: Findings) -> list[str]:
+    """Return which ranks are not compared."""
+    ranks = diff.left_out_ranks
+    if not ranks:
+        return []
+    n_ranks = len({*diff.base.ranks, *diff.new.ranks, *ranks})
+    left = f"{n_ranks - len(ranks)} of {count(n_ranks, 'rank')}"
+    compared = "is" if n_ranks - len(ranks) == 1 else "are"
+    return [f"A trace of {listed(ranks)} is damaged, so only {left} {compared} compared."]
+
+
+def _damage(diff: Findings) -> list[str]:
+    """Describe the damage of each side: severe damage alone, or one of several traces."""
+    base, new = (
+        max(side.damage, key=lambda it: it.is_grave, default=None) for side in (diff.base, diff.new)
+    )
+    if base is not None and base == new:
+        return [base.sentence]
+    return [
+        damage.sentence.replace("The trace", f"The {name} trace", 1)
+        for name, damage in (("base", base), ("new", new))
+        if damage is not None and damage.is_grave >= diff.is_lost
+    ]
+
+
+def _compared(diff: Findings) -> str:
+    base, new = diff.base, diff.new
+    verdict = " ".join(filter(None, [_outcome(diff), described(diff.setups)]))
+    unit = "step" if base.unit == new.unit == "step" else "window"
+    if diff.n_differences == 0 and diff.change == 0:
+        length = duration(round(base.mean_ns))
+        return f"{verdict}: the two sides are the same; the {unit} takes {length}."
+    times = " to ".join(_length(side) for side in (base, new))
+    if not diff.is_one_program:
+        return (
+            f"{verdict}: these {_seem(diff)} be two different programs; only "
+            f"{_similarity(diff)} of their launches or operators correspond. "
+            f"{_if_one_program(diff, times)}."
+        )
+    told = f"{verdict}{_why_open(diff)}: the {mean_of(diff)}{unit} goes from {times}"
+    told += _without_profiler(diff)
+    told += f" ({percent(diff.change)}; {numbers(base)} and {numbers(new)})"
+    told += f"{_on_one_machine(diff)}."
+    if not diff.is_related:
+        return " ".join([told, *_other_work(diff), *_predicted(diff)])
+    return " ".join([told, *_causes(diff), *_predicted(diff)])
+
+
+def _outcome(diff: Findings) -> str:
+    """Return the verdict, with its condition if the recorded step changed the other way."""
+    outcome = diff.verdict.capitalize()
+    if diff.change is None or diff.change_on_one_machine is None:
+        return outcome
+    is_opposite = diff.change * diff.change_on_one_machine < 0
+    is_judged = diff.verdict in {"improvement", "regression"}
+    return f"{outcome} at the speed of the base" if is_opposite and is_judged else outcome
+
+
+def _seem(diff: Findings) -> str:
+    return "may" if diff.similarity >= _SOME_SIMILAR else "seem to"
+
+
+def _if_one_program(diff: Findings, times: str) -> str:
+    """Return the lengths of two programs that only the reader knows to be one."""
+    if diff.base.unit == diff.new.unit == "step":
+        told = f"the {mean_of(diff)}step goes from {times} ({percent(diff.change)})"
+        return f"If they are one program, {told}"
+    return f"The base takes {_length(diff.base)}, the new side {_length(diff.new)}"
+
+
+def mean_of(diff: Findings) -> str:
+    """Return the word for the length of a step that is compared; none if steps were timed."""
+    return "" if diff.is_timed else "mean "
+
+
+def _length(side: DiffSide) -> str:
+    """Return the length of a step, with its range without the profiler."""
+    told = duration(round(side.mean_ns))
+    if side.range_ns is None or not side.is_in_range:
+        return told
+    return f"{told} ({side.range_source} {duration_range(*map(round, side.range_ns))})"
+
+
+def _similarity(diff: Findings) -> str:
+    return f"{100 * diff.similarity:.0f} %"
+
+
+def _why_open(diff: Findings) -> str:
+    """Return what is missing for a verdict: certain times, or enough runs or steps of each side."""
+    if diff.is_open_by_cost:
+        if diff.range_sources == {"measured"}:
+            return " (steps timed without the profiler differ by as much)"
+        return " (the change depends on what recording cost)"
+    sides = (diff.base, diff.new)
+    if any(side.timed_ns for side in sides):
+        return ""
+    if diff.is_one_recording:
+        return f" (fewer than {FEWEST} other steps)" if diff.base.n_steps < FEWEST else ""
+    are_runs = any(side.n_runs > 1 for side in sides)
+    fewest = min(side.n_runs if are_runs else side.n_steps for side in sides)
+    if diff.verdict != "inconclusive" or fewest >= FEWEST:
+        return ""
+    return f" (each side needs {FEWEST} {'runs' if are_runs else 'steps'})"
+
+
+def _without_profiler(diff: Findings) -> str:
+    """Note that times exclude the profiler, if that changes them."""
+    sides = (diff.base, diff.new)
+    matters = any(
+        side.range_ns or side.mean_ns < (1 - _LEAST_COST) * side.recorded_mean_ns for side in sides
+    )
+    return " without the profiler" if matters else ""
+
+
+def _on_one_machine(diff: Findings) -> str:
+    """Describe the change apart from that of the machine, if the machine changed."""
+    machine = diff.machine
+    if machine is None or not diff.machine_matters:
+        return ""
+    times = max(machine.ratio, 1 / machine.ratio)
+    slower = "slower" if machine.ratio > 1 else "faster"
+    told = f"; operators that did not change ran {times:.2f} times {slower} than in the base"
+    if diff.interval is None:
+        return told
+    low, high = map(percent, diff.interval)
+    return f"{told}, and at the same speed the change lies between {low} and {high}"
+
+
+def _other_work(diff: Findings) -> list[str]:
+    """Describe the evidence that steps with different work are from the same program."""
+    if diff.is_stated:
+        told = f"Only {_similarity(diff)} of their launches or operators correspond: both run the"
+        told = f"{told} same program, as stated, so the steps are compared, not their parts"
+        return [f"{told}{_mostly(diff)}."]
+    applied = {row.remedy for row in diff.predictions}
+    if not applied or "cuda_graph" in applied:
+        told = "Both sides run the same kernels, but only {} of their launches or operators"
+        told = f"{told.format(_similarity(diff))} correspond"
+        return [f"{told}, so the steps are compared, not their parts."]
+    told = f"Only {_similarity(diff)} of their launches or operators correspond"
+    return [f"{told}, so the steps are compared, not their parts{_mostly(diff)}."]
+
+
+def _mostly(diff: Findings) -> str:
+    """Return what each side spends most in, if that differs."""
+    sides = [_most(diff, number) for number in (0, 1)]
+    is_same = len({(side or "").split(" (")[0] for side in sides}) == 1
+    most = "; ".join(
+        f"the {name} spends most in {what}"
+        for name, what in zip(("base", "new side"), sides, strict=True)
+        if what and not is_same
+    )
+    return f": {most}" if most else ""
+
+
+def _most(diff: Findings, number: int) -> str | None:
+    """Return the GPU activities that take most of a step of one side."""
+    rows = [
+        ((change.base_ns, change.new_ns)[number], (change.base_names, change.new_names)[number])
+        for change in diff.changes
+        if change.kind in {"kernel", "copy", "communication"}
+    ]
+    time_ns, names = max(rows, key=lambda row: row[0], default=(0.0, ()))
+    if not time_ns or not names:
+        return None
+    return f"{_names(names)} ({duration(round(time_ns))})"
+
+
+def predicted(prediction: Prediction) -> str:
+    """Format the prediction of a remedy, as one gain or an interval.
+
+    Examples
+    --------
+    >>> from longpole.diffs.values import Prediction
+    >>> predicted(Prediction("copies", 9.0, 1.0, 0.19, 0.24, 0.203, is_alone=True))
+    '19 to 24 %'
+    """
+    low, high = (f"{100 * gain:.0f}" for gain in (prediction.gain_low, prediction.gain_high))
+    if low == high:
+        return f"{100 * prediction.gain_high:.1f} %"
+    return f"{low} to {high} %"
+
+
+def percent(share: float | None) -> str:
+    """Format a change with its sign.
+
+    Examples
+    --------
+    >>> percent(-0.2), percent(0.0312), percent(None), percent(0.0001)
+    ('-20.0 %', '+3.1 %', 'unknown', '±0.0 %')
+    """
+    if share is None:
+        return "unknown"
+    return change(share) if abs(share) >= _LEAST else "±0.0 %"
+
+
+def _predicted(diff: Findings) -> list[str]:
+    """Compare the predicted and the measured gain of an applied remedy."""
+    at = " at the speed of the base" if diff.machine_matters else ""
+    return [
+        f"Remedy {row.remedy} was applied: {predicted(row)} predicted, "
+        f"{100 * row.measured:.1f} % from one recording to the other{at}."
+        for row in diff.predictions
+        if row.is_alone
+    ] or _applied_together(diff)
+
+
+def _applied_together(diff: Findings) -> list[str]:
+    """Return the remedies that no longer fit, whose gains cannot be separated."""
+    if not diff.predictions:
+        return []
+    told = f"Remedies {listing([row.remedy for row in diff.predictions])} no longer apply"
+    return [f"{told}: {100 * diff.predictions[0].measured:.1f} % together."]
+
+
+def _cause(change: Change, diff: Findings) -> str:
+    """Describe a change of work and its effect on the step."""
+    subject = _part(change) if diff.is_part(change) else _subject(change)
+    told = f"{subject}: {_times(change)} a step"
+    if change.effect_ns is None:
+        return told
+    if abs(change.effect_ns) < _LEAST_EFFECT * max(change.base_ns, change.new_ns, 1.0):
+        return f"{told}, which alone does not change the step"
+    side = "longer" if change.effect_ns > 0 else "shorter"
+    return f"{told}, which alone makes the step {duration(round(abs(change.effect_ns)))} {side}"
+
+
+def _causes(diff: Findings) -> list[str]:
+    """List the largest changes."""
+    certain = [change for change in diff.changes if change.stands_out]
+    if not certain and min(diff.base.n_steps, diff.new.n_steps) == 1:
+        return ["One step does not show how much steps differ, so no change is named."]
+    if not certain:
+        return [_nothing_certain(diff)]
+    others = [change for change in certain if not _is_by_machine(change, diff)]
+    if not others:
+        return ["No work changed by more than the machine may have changed it."]
+    first = _cause(others[0], diff)
+    machine = " and the ".join(setup.what for setup in differing(diff.setups))
+    if machine:
+        told = f"What the {machine} did to the step cannot be told from what the program did"
+        return [f"{told}; the largest change of work is {first}."]
+    if _explains(others[0], diff):
+        return [f"What changed most: {first}."]
+    return [f"No single change explains that: {_by_kind(diff) or f'the largest is {first}'}."]
+
+
+def _nothing_certain(diff: Findings) -> str:
+    kinds = _by_kind(diff) if abs(diff.change or 0.0) >= diff.gate else None
+    if kinds:
+        return f"No single change stands out from the noise of the steps: {kinds}."
+    return "Nothing that ran changed by more than the steps differ themselves."
+
+
+def _is_by_machine(change: Change, diff: Findings) -> bool:
+    """Whether host work became as much slower or faster as operators that did not change."""
+    machine = diff.machine
+    if machine is None or not diff.machine_matters or change.kind not in HOST_KINDS:
+        return False
+    if not change.base_ns or change.base_names != change.new_names:
+        return False
+    ratio = change.new_ns / change.base_ns
+    return machine.low / _LIKE_MACHINE <= ratio <= machine.high * _LIKE_MACHINE
+
+
+def _by_kind(diff: Findings) -> str | None:
+    """Describe which kinds of work the critical path has more or less of."""
+    change_ns = diff.new.mean_ns - diff.base.mean_ns
+    rows = [
+        row
+        for row in diff.path
+        if row.kind in KINDS
+        and row.change_ns * change_ns > 0
+        and abs(row.change_ns) >= _LEAST_OF_KIND * abs(change_ns)
+    ][:_MOST_KINDS]
+    if not rows:
+        return None
+    more = "more" if change_ns > 0 else "less"
+    parts = [
+        f"{duration(round(abs(row.change_ns)))} {more} of {MEANINGS[row.kind]}" for row in rows
+    ]
+    return f"the critical path of a step has {' and '.join(parts)}"
+
+
+def _explains(change: Change, diff: Findings) -> bool:
+    """Whether the effect of a change is large enough to call it the cause."""
+    if change.effect_ns is None:
+        return True
+    return abs(change.effect_ns) >= _LEAST_SHARE * abs(diff.new.mean_ns - diff.base.mean_ns)
+
+
+def numbers(side: DiffSide) -> str:
+    """Return how many runs, timings or steps of a side are compared."""
+    if side.n_runs > 1:
+        return count(side.n_runs, "run")
+    if side.timed_ns:
+        return count(len(side.timed_ns), "timing")
+    return count(side.n_steps, side.unit)
+
+
+def _subject(change: Change) -> str:
+    if change.kind == "data_loading":
+        return "data loading"
+    base, new = (_names(names) for names in (change.base_names, change.new_names))
+    if change.kind == "host_gap":
+        where = "in the step itself" if base == _STEP else f"in {base or new}"
+        return f"host time outside operators, {where}"
+    word = "copy" if change.kind == "copy" else KINDS[change.kind]
+    if change.relation in _BECAME and base and new:
+        number = count(len(change.base_names), word, "copies" if word == "copy" else None)
+        what = f"the {word} {base}" if len(change.base_names) == 1 else f"{number} ({base})"
+        return what + _BECAME[change.relation].format(new=new)
+    side = {"added": "the new ", "removed": "the removed "}.get(change.relation, "the ")
+    return f"{side}{word} {base or new}"
+
+
+def _part(change: Change) -> str:
+    """Describe added or removed work of a name that both sides have."""
+    more = change.new_count - change.base_count
+    word = "copy" if change.kind == "copy" else KINDS[change.kind]
+    names = _names(change.base_names or change.new_names)
+    return f"{number(abs(more))} {'more' if more > 0 else 'fewer'} of the {word} {names}"
+
+
+def _names(names: tuple[str | None, ...]) -> str:
+    """Return the first of some names, which takes longest, and how many more there are."""
+    each = tuple(dict.fromkeys(short_name(name, _WIDEST) for name in names))
+    more = f" and {len(each) - 1} more" if len(each) > 1 else ""
+    return f"{each[0]}{more}" if each else ""
+
+
+def _times(change: Change) -> str:
+    base, new = duration(round(change.base_ns)), duration(round(change.new_ns))
+    if not change.base_names:
+        return new
+    if not change.new_names:
+        return base
+    share = f" ({percent(change.change)})" if change.base_ns else ""
+    return f"{base} to {new}{share}"

@@ -1,0 +1,275 @@
+"""The results of a comparison as plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from longpole.answer import Verdict
+from longpole.diffs.machine import Machine
+from longpole.diffs.matching import Relation
+from longpole.diffs.setups import Setup
+from longpole.files.damage import Damage
+from longpole.words.data import Data, computed
+
+__all__ = [
+    "Change",
+    "Counts",
+    "DiffSide",
+    "Findings",
+    "Outcome",
+    "PathChange",
+    "Prediction",
+    "joined",
+]
+
+# If the machine's effect is a smaller share of the step, it is not mentioned.
+_MATTERS: Final = 0.005
+
+Outcome = Literal["regression", "improvement", "neutral", "inconclusive"]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts(Data):
+    """Mean number per step of one kind of event."""
+
+    what: str
+    """`launches`, `gpu_activities`, `blocking_calls` or `operators`."""
+    base: float
+    new: float
+
+
+@dataclass(frozen=True, slots=True)
+class DiffSide(Data):
+    """One side of a comparison."""
+
+    n_runs: int
+    ranks: tuple[int | None, ...]
+    """Ranks of the traces of a run."""
+    rank: int | None
+    """Rank of the trace from which the details are taken."""
+    unit: str
+    """`step`, or the unit that is compared if the trace marks no steps."""
+    n_steps: int
+    """Number of steps of the run from which the details are taken."""
+    steps: tuple[int, ...]
+    mean_ns: float
+    """The mean step without the profiler's overhead if the trace shows it; else as recorded. The
+    median of `timed_ns` if there are any."""
+    recorded_mean_ns: float
+    """The mean step as recorded."""
+    range_ns: tuple[float, float] | None
+    """The least and the most that a mean step takes without the profiler, if that is not certain
+    and matters, or of `timed_ns`; None for several runs, which show how much estimates differ, and
+    for steps of one run."""
+    range_source: Literal["estimated", "measured"] | None
+    """Whether that is estimated, or the range of steps that were timed without the profiler."""
+    timed_ns: tuple[int, ...]
+    """Mean steps that were timed without the profiler when the trace was recorded; empty unless
+    both sides have enough to be compared by them."""
+    given_ns: int | None
+    """The mean step without the profiler that was given; recorded steps are scaled to it."""
+    median_ns: float
+    step_noise: float | None
+    """Robust spread of the steps of a run, or of `timed_ns`, as a fraction; None for one step."""
+    run_noise: float | None
+    """Robust spread of the runs, as a fraction; None for one run."""
+    verdict: Verdict
+    damage: tuple[Damage, ...]
+    """Damage of the traces of this side."""
+    notes: tuple[str, ...]
+    """What is wrong with its steps that were timed without the profiler."""
+    peak_memory_bytes: int | None
+    """Peak of allocated memory on a device, if recorded."""
+
+    @property
+    def is_in_range(self) -> bool:
+        """Whether the mean step lies in its range, if it has one."""
+        return self.range_ns is None or self.range_ns[0] <= self.mean_ns <= self.range_ns[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Data):
+    """Work that is the same on both sides, or replaced each other; times are per step."""
+
+    kind: str
+    """`kernel`, `copy`, `communication`, `operator`, `runtime`, `host_gap` or `data_loading`."""
+    relation: Relation
+    base_names: tuple[str | None, ...]
+    new_names: tuple[str | None, ...]
+    base_ns: float
+    new_ns: float
+    base_count: float
+    new_count: float
+    base_path_ns: float
+    """Part on the critical path."""
+    new_path_ns: float
+    t: float | None
+    """Difference in standard errors of the steps; None with one step per side."""
+    stands_out: bool
+    """Whether the change exceeds the noise between steps."""
+    effect_ns: float | None
+    """How much longer the step is through this change alone, by the graph; None if not computed."""
+    base_shapes: tuple[str, ...]
+    new_shapes: tuple[str, ...]
+    base_event: int | None
+    """The longest event, a row of `Trace.events`."""
+    new_event: int | None
+
+    @computed
+    def change_ns(self) -> float:
+        """Difference of its time per step."""
+        return self.new_ns - self.base_ns
+
+    @property
+    def change(self) -> float | None:
+        """Return the difference as a fraction of the base; None for new work."""
+        return self.change_ns / self.base_ns if self.base_ns else None
+
+    @property
+    def name(self) -> str:
+        """Return its name, or how it was renamed."""
+        base, new = joined(self.base_names), joined(self.new_names)
+        return base if base == new or not new else new if not base else f"{base} -> {new}"
+
+
+@dataclass(frozen=True, slots=True)
+class PathChange(Data):
+    """Time of one kind on the critical path, per step of each side."""
+
+    kind: str
+    base_ns: float
+    new_ns: float
+    base_alone_ns: float
+    """Time on the path of only the step of median length, as in `longpole path`."""
+    new_alone_ns: float
+    base_work_ns: float | None
+    """All time of this kind in a step, on the path or not; None for waits and latencies."""
+    new_work_ns: float | None
+
+    @computed
+    def change_ns(self) -> float:
+        """Difference in time."""
+        return self.new_ns - self.base_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction(Data):
+    """A remedy of the base's verdict that the new side evidently applied."""
+
+    remedy: str
+    base_gain_ns: int
+    """Minimum gain of the remedy in a mean step of the base."""
+    new_gain_ns: int
+    """Minimum gain of the remedy that remains in a step of the new side."""
+    gain_low: float
+    """Predicted gain of the applied part of the remedy, as fractions of the step."""
+    gain_high: float
+    measured: float
+    """Measured reduction of the mean step, as a fraction, including all other changes; at the speed
+    of the base if the machine changed."""
+    is_alone: bool
+    """Whether no other remedy was applied; otherwise the measured gain is that of all together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings(Data):
+    """The changes between two sides, and whether they matter."""
+
+    verdict: Outcome
+    sentence: str
+    reasons: tuple[str, ...]
+    """Reasons for the verdict, and its limits."""
+    gate: float
+    """The smallest change that matters."""
+    change: float | None
+    """Change of the mean step, as a fraction of the base."""
+    interval: tuple[float, float] | None
+    """Interval that contains the change with 95 % confidence, as fractions."""
+    is_related: bool
+    """Whether enough launches or operators have a counterpart to compare them."""
+    is_one_program: bool
+    """Whether both sides are evidently one program: they are related, run the same kernels, or the
+    new side has the signature of an applied remedy, or the caller said so."""
+    is_stated: bool
+    """Whether the caller said that both sides are one program, though little work corresponds."""
+    is_one_recording: bool
+    """Whether a step is compared with others of its run."""
+    left_out_ranks: tuple[int, ...]
+    """Ranks that are left out on both sides, because a trace of theirs is severely damaged."""
+    similarity: float
+    """Share of launches or of operators with a counterpart, whichever is greater."""
+    n_differences: int
+    """Number of groups of work that differ in names, numbers or times."""
+    base: DiffSide
+    new: DiffSide
+    setups: tuple[Setup, ...]
+    """Recorded devices, world size and software."""
+    changes: tuple[Change, ...]
+    """All work, most important change first."""
+    path: tuple[PathChange, ...]
+    """Changes of a step's critical path by kind; they sum to the change of the recorded steps."""
+    counts: tuple[Counts, ...]
+    predictions: tuple[Prediction, ...]
+    """Predictions of the base's verdict for the remedies that the new side applied."""
+    machine: Machine | None
+    """Speed of unchanged operators; null if there are too few, or several runs per side."""
+    change_on_one_machine: float | None
+    """Change of the mean step without the machine's effect, if the machine changed."""
+    rests_on_host: bool
+    """Whether two single runs do the same work equally often and differ only in host times."""
+    change_range: tuple[float, float] | None
+    """Range of the change that the estimated cost of recording leaves; null if it is known."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the damage of a trace may affect the comparison."""
+        return any(it.is_grave for side in (self.base, self.new) for it in side.damage)
+
+    def is_part(self, change: Change) -> bool:
+        """Whether added or removed work is only part of its name, which both sides have."""
+        if change.relation not in {"added", "removed"}:
+            return False
+        name = (*change.base_names, *change.new_names)[0]
+        return any(
+            it.kind == change.kind and it.base_names[0] == name and it.base_count and it.new_count
+            for it in self.changes
+            if it.relation in {"same", "reshaped"}
+        )
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the steps of both sides were timed without the profiler, or their time given."""
+        return all(side.timed_ns or side.given_ns is not None for side in (self.base, self.new))
+
+    @property
+    def range_sources(self) -> set[str]:
+        """Return where the ranges of both sides come from."""
+        return {side.range_source for side in (self.base, self.new) if side.range_source}
+
+    @property
+    def machine_matters(self) -> bool:
+        """Whether the change is another one without the machine's effect."""
+        if self.change is None or self.change_on_one_machine is None:
+            return False
+        return abs(self.change - self.change_on_one_machine) >= _MATTERS
+
+    @property
+    def is_open_by_cost(self) -> bool:
+        """Whether the change is certain for the estimated steps, but not for their whole ranges."""
+        if self.verdict != "inconclusive" or self.interval is None or self.change_range is None:
+            return False
+        low, high = self.change_range
+        is_clear = low >= self.gate or high <= -self.gate
+        return not is_clear and not self.interval[0] <= 0 <= self.interval[1]
+
+
+def joined(names: tuple[str | None, ...]) -> str:
+    """Return the names of some work, each once.
+
+    Examples
+    --------
+    >>> joined(("add", "mul", "add"))
+    'add + mul'
+    """
+    return " + ".join(dict.fromkeys(name or "(no name)" for name in names))

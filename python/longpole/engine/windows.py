@@ -1,0 +1,305 @@
+"""Chooses the part of a trace that an answer covers, for every command and function."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from operator import index
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from longpole.errors import WindowError
+from longpole.words.data import HIDDEN, computed
+from longpole.words.wording import escape
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+
+__all__ = [
+    "Marked",
+    "Unit",
+    "Window",
+    "annotation_name",
+    "choose_window",
+    "is_step",
+    "launching_calls",
+    "noun_of",
+    "step_number",
+    "time_range_name",
+    "two_times",
+    "window_of",
+]
+
+_LARGEST = 2**63
+
+Unit = Literal["step", "repetition", "annotation", "time_range", "trace"]
+"""The kind of a window."""
+
+
+def noun_of(unit: str) -> str:
+    """Return the noun for a unit in a sentence.
+
+    Examples
+    --------
+    >>> noun_of("step"), noun_of("time_range")
+    ('step', 'window')
+    """
+    return "window" if unit == "time_range" else unit
+
+
+class Marked(Protocol):
+    """The parts of a trace used to choose a window."""
+
+    @property
+    def steps(self) -> pl.DataFrame:
+        """The steps of the program."""
+        ...
+
+    def scope(
+        self,
+        step: int | None = None,
+        *,
+        annotation: str | None = None,
+        instance: int = 0,
+        whole: bool = False,
+        step_name: str | None = None,
+    ) -> tuple[str, int | None, int, int, tuple[str, str]]:
+        """Return the unit of the window, its number, its times, the reason, and how to show it."""
+        ...
+
+    @property
+    def as_recorded(self) -> Marked:
+        """The trace at the times of the recording."""
+        ...
+
+    @property
+    def api_roles(self) -> pl.DataFrame:
+        """Role of each runtime API call, by its name."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A part of a trace, and why it was chosen."""
+
+    kind: Unit
+    step: int | None
+    start_ns: int
+    end_ns: int
+    reason: str
+    clause: str = field(default="", metadata=HIDDEN)
+    """The part of the reason that affects the answer; usually empty."""
+    asked: str = field(default="", metadata=HIDDEN)
+    """The requested annotation or time range, as a phrase; empty without one."""
+
+    @computed
+    def duration_ns(self) -> int:
+        """Length of the window."""
+        return self.end_ns - self.start_ns
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is not the whole trace."""
+        return self.kind != "trace"
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Start and end, in ns."""
+        return self.start_ns, self.end_ns
+
+    @property
+    def noun(self) -> str:
+        """Noun for the whole that shares of the window refer to."""
+        return noun_of(self.kind)
+
+    @property
+    def name(self) -> str:
+        """The window as a phrase."""
+        names = {
+            "trace": "whole trace",
+            "step": f"step {self.step}",
+            "time_range": _between(self.span),
+        }
+        return self.asked or names.get(self.kind, f"one {self.kind}")
+
+    @property
+    def title(self) -> str:
+        """The window as a phrase, with the part of the reason that affects the answer."""
+        return f"{self.name} ({self.clause})" if self.clause else self.name
+
+    def times(self) -> dict[str, pl.Expr]:
+        """Return `start_ns` and `end_ns` as columns."""
+        import polars as pl
+
+        return {name: pl.lit(getattr(self, name), pl.Int64) for name in ("start_ns", "end_ns")}
+
+    def starting(self, events: pl.DataFrame) -> pl.DataFrame:
+        """Return the events that start in the window, by their column `start_ns`."""
+        import polars as pl
+
+        start_ns = pl.col("start_ns")
+        return events.filter((start_ns >= self.start_ns) & (start_ns < self.end_ns))
+
+    def clip(self, events: pl.DataFrame) -> pl.DataFrame:
+        """Return the events that overlap the window; `inside_ns` is their time in the window."""
+        import polars as pl
+
+        start, end = pl.col("start_ns"), pl.col("start_ns") + pl.col("duration_ns")
+        inside_ns = pl.min_horizontal(end, self.end_ns) - pl.max_horizontal(start, self.start_ns)
+        is_inside = (pl.col("duration_ns") >= 0) & (start < self.end_ns) & (end > self.start_ns)
+        return events.filter(is_inside).with_columns(inside_ns=inside_ns)
+
+
+def choose_window(
+    trace: Marked,
+    step: int | str | None = None,
+    *,
+    annotation: str | None = None,
+    instance: int = 0,
+    between: tuple[int, int] | None = None,
+    whole: bool = False,
+    step_name: str | None = None,
+) -> Window | None:
+    """Choose the requested window, or the step of median length.
+
+    The default is the step of median length in the longest run of complete steps that each follow
+    another step. Without `ProfilerStep`, regular annotations mark the steps, else repetitions of
+    GPU activities; without any of these it is the whole trace.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    step
+        Number of a step, as `3`, `"3"` or `"ProfilerStep#3"`.
+    annotation, instance
+        Name of an annotation, and its index among those with the name, in time order. The window
+        ends when the annotation and the GPU activities launched in it have ended.
+    between
+        Two times in ns.
+    whole
+        Use the whole trace, from the first to the last event of a main thread or device.
+    step_name
+        A regular expression for the annotations that mark iterations.
+
+    Returns
+    -------
+    Window or None
+        None if nothing in the trace has a duration.
+
+    Raises
+    ------
+    WindowError
+        The step or annotation does not exist (the message lists those that do), or `step_name`
+        marks no iterations.
+    ValueError
+        `step` is not the number of a step, `between` ends before it starts, or more than one
+        of `step`, `annotation`, `between` and `whole` is given.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> trace = TraceBuilder().step(1, (0, 50)).step(2, (50, 150)).read()
+    >>> choose_window(trace).step, choose_window(trace, "ProfilerStep#1").duration_ns
+    (2, 50000)
+    """
+    refuse_several(step, annotation, between, whole or None)
+    if between is not None:
+        start_ns, end_ns = two_times(between)
+        named = time_range_name(trace, (start_ns, end_ns))
+        return Window("time_range", None, start_ns, end_ns, "as asked", asked=named)
+    number = None if step is None else step_number(step)
+    if number is not None and abs(number) >= _LARGEST:
+        message = f"the trace has no step {number}"
+        raise WindowError(message)
+    chosen: Any = {
+        "step": number,
+        "annotation": annotation,
+        "instance": instance,
+        "whole": whole,
+        "step_name": step_name,
+    }
+    try:
+        unit, number, start_ns, end_ns, why = trace.scope(**chosen)
+        recorded = trace.as_recorded
+        if unit == "trace" and recorded is not trace:  # it may name times for --between
+            *_, why = recorded.scope(**chosen)
+    except WindowError:
+        if (step, annotation, step_name) != (None, None, None):
+            raise
+        return None
+    kind: Any = unit
+    asked = "" if annotation is None else annotation_name(annotation, instance)
+    return Window(kind, number if unit == "step" else None, start_ns, end_ns, *why, asked)
+
+
+def time_range_name(trace: Marked, between: tuple[int, int]) -> str:
+    """Return a time range of a trace as a phrase."""
+    without = "" if trace.as_recorded is trace else ", on the clock without the profiler"
+    return f"{_between(between)}{without}"
+
+
+def _between(times_ns: tuple[int, int]) -> str:
+    start_ns, end_ns = times_ns
+    return f"from {start_ns} to {end_ns} ns"
+
+
+def annotation_name(annotation: str, instance: int) -> str:
+    """Return one of the annotations of a name as a phrase."""
+    return f"annotation {escape(annotation)} (instance {instance})"
+
+
+def window_of(trace: Marked, window: Window | None) -> Window | None:
+    """Return the requested window, by default the one that `choose_window` chooses."""
+    return choose_window(trace) if window is None else window
+
+
+def refuse_several(*choices: object) -> None:
+    """Raise if a window is chosen in more than one way: all arguments but one must be None."""
+    if sum(choice is not None for choice in choices) > 1:
+        message = "step, annotation, between and whole exclude each other"
+        raise ValueError(message)
+
+
+def two_times(between: Sequence[int]) -> tuple[int, int]:
+    """Return the two times as integers; raise unless they are in order."""
+    try:
+        start_ns, end_ns = map(index, between)
+    except (TypeError, ValueError):
+        message = f"between is two times in whole ns, not {between!r}"
+        raise TypeError(message) from None
+    if end_ns < start_ns:
+        message = f"between ends before it starts: {between!r}"
+        raise ValueError(message)
+    return start_ns, end_ns
+
+
+def is_step(trace: Marked) -> pl.Expr:
+    """Whether an event is an annotation of a step, which marks time rather than work."""
+    import polars as pl
+
+    return pl.col("event").is_in(trace.steps["event"].implode())
+
+
+def step_number(step: int | str) -> int:
+    """Parse the number of a step, given as `6`, `"6"` or `"ProfilerStep#6"`.
+
+    Examples
+    --------
+    >>> step_number("ProfilerStep#6")
+    6
+    """
+    number = re.fullmatch(r"(?:ProfilerStep\s*#\s*)?(-?\d+)", str(step).strip())
+    if number is None:
+        message = f"a step is a number or ProfilerStep#N, not {step!r}"
+        raise ValueError(message)
+    return int(number[1])
+
+
+def launching_calls(trace: Marked) -> pl.Series:
+    """List the calls that launch kernels; `cudaLaunchHostFunc` is not one of them."""
+    import polars as pl
+
+    role = pl.col("role").cast(pl.String)
+    return trace.api_roles.filter(role.is_in(["launch", "graph_launch"]))["event"]

@@ -1,0 +1,1 @@
+"""Files: opening and reading them, what a damaged one lost, safe writing."""

@@ -1,0 +1,1 @@
+"""Formats of traces: finding and reading what is on disk, and writing for other tools."""

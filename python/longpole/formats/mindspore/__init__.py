@@ -1,0 +1,1 @@
+"""Profiles of MindSpore, read without MindSpore; `longpole.mindspore` has the public names."""

@@ -1,0 +1,1 @@
+"""Records a training loop; its public function is `longpole.record`."""

@@ -1,0 +1,1 @@
+"""Rows of any table: types of columns, `where` and `sort`, statistics of samples."""

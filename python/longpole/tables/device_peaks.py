@@ -1,0 +1,132 @@
+"""Peaks that apply to the devices of a trace, and to the types their kernels compute with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from longpole.devices.peaks import Peaks, peaks_of
+from longpole.words.data import Data
+
+if TYPE_CHECKING:
+    from longpole.trace.trace import Trace
+
+__all__ = ["DevicePeaks", "device_peaks", "listed_peaks", "peak_sentences", "precision"]
+
+_PRECISIONS: Final = {
+    "double": "fp64",
+    "float": "fp32",
+    "c10::Half": "fp16",
+    "c10::BFloat16": "bf16",
+    "c10::Float8_e4m3fn": "fp8",
+    "c10::Float8_e4m3fnuz": "fp8",
+    "c10::Float8_e5m2": "fp8",
+    "c10::Float8_e5m2fnuz": "fp8",
+    "signed char": "int8",
+}
+_TF32: Final = r"tf32|_s1688|s1688gemm"
+"""Names of kernels that round fp32 to TF32."""
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePeaks(Data):
+    """Peak performance of one device of a trace."""
+
+    device: int | None
+    name: str
+    matrix_tflops: Mapping[str, float]
+    vector_tflops: Mapping[str, float]
+    bandwidth_gb_per_s: float | None
+    source: str
+    """Source of the figures."""
+
+
+def listed_peaks(known: Mapping[int | None, Peaks]) -> tuple[DevicePeaks, ...]:
+    """Combine devices with equal peaks."""
+    return tuple(
+        DevicePeaks(device, it.name, it.matrix, it.vector, it.bandwidth, it.source)
+        for device, it in known.items()
+    )
+
+
+def device_peaks(
+    trace: Trace,
+    peaks: Peaks | None = None,
+    *,
+    tflops: Mapping[str, float] | None = None,
+    bandwidth: float | None = None,
+) -> dict[int | None, Peaks]:
+    """Return the peaks of each device of a trace, from the table or as given.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    peaks
+        Peaks of every device, instead of the table.
+    tflops
+        Peaks of tensor or matrix cores by type, such as `{"bf16": 800}`; these take precedence.
+    bandwidth
+        Memory bandwidth in GB/s; takes precedence.
+
+    Raises
+    ------
+    ValueError
+        A type is not known, or a peak is not positive.
+    """
+    given = dict(tflops or {})
+    _check(given, bandwidth)
+    found = {}
+    for device, name in trace.devices.select("device", "name").iter_rows():
+        memory = trace.device_properties.get(device, {}).get("totalGlobalMem")
+        known = peaks or peaks_of(name, memory if type(memory) is int else None)
+        if known is None and given:
+            known = Peaks(name or "as given", {}, {}, None, "as given")
+        if known is not None:
+            found[device] = known.overridden(given, bandwidth)
+    return found
+
+
+def _check(tflops: Mapping[str, float], bandwidth: float | None) -> None:
+    known = sorted({*_PRECISIONS.values(), "tf32"})
+    for dtype, peak in tflops.items():
+        if dtype not in known:
+            message = f"no peak of {dtype!r}; there are {', '.join(known)}"
+            raise ValueError(message)
+        if peak <= 0:
+            message = f"the peak of {dtype} must be positive, not {peak:g}"
+            raise ValueError(message)
+    if bandwidth is not None and bandwidth <= 0:
+        message = f"the bandwidth must be positive, not {bandwidth:g}"
+        raise ValueError(message)
+
+
+def peak_sentences(peaks: Mapping[int | None, Peaks]) -> list[str]:
+    """Describe the peaks used, once for devices with equal peaks."""
+    devices: dict[str, list[str]] = {}
+    for device, known in peaks.items():
+        devices.setdefault(_words(known), []).append("?" if device is None else str(device))
+    return [
+        f"Peaks of device{'s' * (len(names) > 1)} {', '.join(names)}: {words}"
+        for words, names in devices.items()
+    ]
+
+
+def _words(peaks: Peaks) -> str:
+    matrix = ", ".join(f"{dtype} {peak:g}" for dtype, peak in peaks.matrix.items())
+    memory = "bandwidth not known" if peaks.bandwidth is None else f"{peaks.bandwidth:g} GB/s"
+    source = peaks.source if peaks.name == peaks.source else f"{peaks.name}, {peaks.source}"
+    return f"{matrix} TFLOP/s; {memory} ({source})."
+
+
+def precision() -> pl.Expr:
+    """Return the type that a kernel computes with; null for types without a known peak.
+
+    fp32 products may run as TF32, which only the kernel name shows.
+    """
+    is_tf32 = pl.col("is_matrix") & pl.col("kernel").str.contains(_TF32)
+    plain = pl.col("dtype").replace_strict(_PRECISIONS, default=None, return_dtype=pl.String)
+    return pl.when((plain == "fp32") & is_tf32).then(pl.lit("tf32")).otherwise(plain)

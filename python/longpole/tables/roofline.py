@@ -1,0 +1,406 @@
+"""Table `roofline`: how close kernels come to the limits of their device, and the lost time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import polars as pl
+
+from longpole.devices.peaks import Peaks
+from longpole.engine.windows import Window, window_of
+from longpole.flops.inputs import shapes_in_words
+from longpole.formats.convert.flame import path_of
+from longpole.report.blocks import Column, Sentence, Table, Value, tabulated, without_empty_columns
+from longpole.rows.frames import frame_schema
+from longpole.rows.selection import sorted_by
+from longpole.tables.catalogue import table
+from longpole.tables.device_peaks import (
+    DevicePeaks,
+    device_peaks,
+    listed_peaks,
+    peak_sentences,
+    precision,
+)
+from longpole.tables.frame_times import flat_rows
+from longpole.tables.measured_work import MeasuredWork, measured_work, sum_of_known
+from longpole.tables.mfu import mfu
+from longpole.tables.operator_work import shapes_hint, work_in_window
+from longpole.words.data import HIDDEN, Data, Row, computed
+from longpole.words.wording import count, duration, share, short_name
+
+if TYPE_CHECKING:
+    from longpole.engine.critical_path.path import CriticalPath
+    from longpole.report.blocks import Block
+    from longpole.report.document import Record
+    from longpole.trace.trace import Trace
+
+__all__ = ["Roofline", "roofline", "roofline_shares"]
+
+_SHOWN: Final[dict[Column, Value]] = {
+    Column("calls", "count"): "calls",
+    Column("kernel time", "duration"): "kernel_ns",
+    Column("TFLOP/s", "number"): "tflops",
+    Column("GB/s", "number"): "gb_per_s",
+    Column("FLOP/B", "number"): "intensity",
+    Column("type"): "precision",
+    Column("bound by"): "bound",
+    Column("of roofline", "share"): "of_roof",
+    Column("time lost", "duration"): "lost_ns",
+    Column("on the path", "duration"): "path_ns",
+}
+_MEASURED: Final[dict[Column, Value]] = {
+    Column("kernels", "count"): "n_kernels",
+    Column("FLOPs by formula", "count"): "flops",
+    Column("on CUDA cores", "count"): "cuda_core_flops",
+    Column("tensor instructions", "count"): "tensor_core_insts",
+    Column("bytes by formula", "count"): "n_bytes",
+    Column("bytes moved", "count"): "dram_bytes",
+}
+_KEY: Final = ("device", "alike", "precision", "is_matrix")
+_INPUTS: Final = ("alike", "name", "shapes", "dtypes")
+_UNIT: Final = 1_000
+
+
+class RooflineRow(Row):
+    """All kernels of operators with the same inputs. Unknown values are null."""
+
+    device: int | None
+    name: str | None
+    """Name of the operator; null for kernels without an operator or formula."""
+    shapes: list[list[int] | None] | None
+    dtypes: list[str] | None
+    kernel: str | None
+    """Name of the longest kernel."""
+    calls: int | None
+    n_kernels: int
+    kernel_ns: int
+    """Time of the kernels inside the window."""
+    flops: int | None
+    n_bytes: int | None
+    precision: str | None
+    tflops: float | None
+    gb_per_s: float | None
+    intensity: float | None
+    """FLOPs per byte."""
+    bound: Literal["compute", "memory"] | None
+    roof_ns: int | None
+    """Minimum time at the peaks of the device."""
+    of_roof: float | None
+    """`roof_ns` divided by `kernel_ns`; above 1 if data stayed in a cache."""
+    lost_ns: int | None
+    """`kernel_ns` minus `roof_ns`."""
+    path_ns: int
+    """Time of the kernels on the critical path; faster kernels cannot save more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline(Data):
+    """The kernels of a window compared with the roofline, most lost time first.
+
+    torch records no individual kernels while it reads performance counters: such a trace has no
+    rows, only `measured`.
+    """
+
+    window: Window | None = field(metadata=HIDDEN)
+    rows: Annotated[pl.DataFrame, RooflineRow]
+    known_peaks: Mapping[int | None, Peaks] = field(metadata=HIDDEN)
+    path_length_ns: int
+    top: int = field(metadata=HIDDEN)
+    measured: Annotated[pl.DataFrame, MeasuredWork]
+    """The table `measured_work`, if the trace has performance counters."""
+    hint: str | None = field(default=None, metadata=HIDDEN)
+    """What to record if shapes are missing."""
+    mfu: float | None = None
+    """Model FLOPs utilisation of the window, as in `mfu`."""
+
+    @computed
+    def kernel_ns(self) -> int:
+        """Time of all compute kernels."""
+        return sum(self.rows["kernel_ns"].to_list())
+
+    @computed
+    def known_ns(self) -> int:
+        """Time of the kernels with known FLOPs."""
+        return sum(self.rows.filter(pl.col("flops").is_not_null())["kernel_ns"].to_list())
+
+    @computed
+    def peaks(self) -> tuple[DevicePeaks, ...]:
+        """Peaks of the devices."""
+        return listed_peaks(self.known_peaks)
+
+    def records(self) -> list[Record]:
+        """Return a row for each operator with the same inputs; shapes are strings."""
+        return flat_rows(self.rows)
+
+    def blocks(self) -> list[Block]:
+        """Show where most time is lost, and what the figures are based on."""
+        counted = _measured_table(self.measured, self.top)
+        if self.rows.is_empty():
+            return [Sentence("No kernel ran in it."), *counted]
+        known = self.known_ns / self.kernel_ns if self.kernel_ns else 0.0
+        missing = f" {self.hint}" if self.hint else self._missing()
+        sentences: list[Block] = [
+            Sentence(
+                f"The formula is known for {share(known)} of the kernel time "
+                f"({duration(self.kernel_ns)}); concurrent kernels each count in full.{missing}"
+            ),
+            *map(Sentence, peak_sentences(self.known_peaks)),
+        ]
+        if not self.known_peaks:
+            sentences.append(
+                Sentence(
+                    "The peaks of the device are unknown, and so is the time lost: give --peak and "
+                    "--bandwidth."
+                )
+            )
+        if self.mfu is not None:
+            sentences.append(
+                Sentence(
+                    f"MFU {share(self.mfu)}: the FLOPs of products, convolutions and attention over"
+                    " those that the peak allows in the whole window; the table mfu has its parts."
+                )
+            )
+        listed = self.rows.filter(pl.col("flops").is_not_null())
+        table = _table(listed, self.top)
+        sentences += map(Sentence, _above_roof(listed))
+        return [*([table] if table.rows else []), *sentences, *counted]
+
+    def _missing(self) -> str:
+        """Return the kernel that takes most time and has no formula, as a sentence."""
+        unknown = self.rows.filter(pl.col("flops").is_null()).sort("kernel_ns", descending=True)
+        if unknown.is_empty():
+            return ""
+        name, kernel, kernel_ns = unknown.select("name", "kernel", "kernel_ns").row(0)
+        return (
+            f" The table leaves out the others, such as {short_name(name or kernel)} "
+            f"({duration(kernel_ns)}); --json has them."
+        )
+
+
+@table(Roofline, needs_arguments=True)
+def roofline(
+    trace: Trace,
+    window: Window | None = None,
+    *,
+    peaks: Peaks | None = None,
+    tflops: Mapping[str, float] | None = None,
+    bandwidth: float | None = None,
+    where: pl.Expr | str | None = None,
+    sort: str | None = None,
+    top: int = 20,
+) -> Roofline:
+    """Compare the kernels of each operator with the roofline of their device.
+
+    Communication kernels do not count. The minimum time of an operator is the longer of two: its
+    FLOPs at the peak of its type, and its bytes at the peak of the memory, each input read and each
+    output written once. Shapes and types are recorded with `record_shapes=True`.
+
+    Parameters
+    ----------
+    peaks
+        Peaks of the devices, instead of the table in `longpole.devices.peaks`.
+    tflops, bandwidth
+        Single peaks instead of those: TFLOP/s by type, such as `{"bf16": 800}`, and GB/s.
+
+    Raises
+    ------
+    ValueError
+        The condition is invalid, the column to sort by is unknown, or a peak is of an unknown type
+        or not positive.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> inputs = {"Input Dims": [[512, 512], [512, 512]], "Input type": ["float", "float"]}
+    >>> builder = TraceBuilder().operator("aten::mm", (0, 9), **inputs)
+    >>> trace = builder.launch("gemm", call=(1, 2), work=(2, 22)).read()
+    >>> found = roofline(trace, tflops={"fp32": 20}, bandwidth=1000)
+    >>> found.rows.select("flops", "n_bytes", "bound", "roof_ns").row(0)
+    (268435456, 3145728, 'compute', 13422)
+    """
+    known = device_peaks(trace, peaks, tflops=tflops, bandwidth=bandwidth)
+    window = window_of(trace, window)
+    if window is None:
+        rows = pl.DataFrame(schema=frame_schema(RooflineRow))
+        return Roofline(None, rows, known, 0, top, measured_work(trace))
+    work, owners = work_in_window(trace, window, where)
+    path = path_of(trace, window)
+    on_path = _on_path(path, owners)
+    joined = work.join(on_path, on="owner", how="left", maintain_order="left")
+    rows = _grouped(joined.with_columns(pl.col("path_ns").fill_null(0), precision=precision()))
+    used = {device: known[device] for device in rows["device"].unique().sort() if device in known}
+    # The condition selects kernels, but counters do not have the columns of kernels.
+    measured = measured_work(trace, window, where=None if where is None else pl.lit(value=False))
+    hint = None if rows["flops"].count() else shapes_hint(trace)
+    found = _sorted(_rooflines(rows, known), sort)
+    used_flops = mfu(trace, window, peaks=peaks, tflops=tflops, where=where).mfu
+    return Roofline(window, found, used, path.length_ns, top, measured, hint, used_flops)
+
+
+def _sorted(rows: pl.DataFrame, column: str | None) -> pl.DataFrame:
+    """Sort by a column or its printed title."""
+    printed = {field: title.title for title, field in _SHOWN.items()}
+    return sorted_by(rows, column, [printed.get(name, name) for name in rows.columns])
+
+
+def roofline_shares(trace: Trace, window: Window) -> dict[str, float]:
+    """Return how close the operators that launch a kernel come to the roofline, by its name.
+
+    The share is the least possible time of these operators over that of all their kernels;
+    operators without a formula or peak do not count.
+    """
+    known = device_peaks(trace, None)
+    work, owners = work_in_window(trace, window)
+    _, roof_ns = _bound()
+    measured = _with_limits(work.with_columns(precision=precision()), known)
+    roofs = measured.select("owner", "kernel_ns", roof_ns=roof_ns).drop_nulls()
+    names = trace.events.select("event", pl.col("name").cast(pl.String))
+    launched = owners.join(names, on="event").select("owner", "name").unique(maintain_order=True)
+    return dict(
+        launched.join(roofs, on="owner")
+        .group_by("name")
+        .agg(pl.col("roof_ns").sum() / pl.col("kernel_ns").sum())
+        .rows()
+    )
+
+
+def _on_path(path: CriticalPath, owners: pl.DataFrame) -> pl.DataFrame:
+    """Sum the time on the path of each owner's kernels."""
+    segments = path.kernel_segments().join(owners, on="event")
+    return segments.group_by("owner").agg(path_ns=pl.col("duration_ns").sum())
+
+
+def _grouped(work: pl.DataFrame) -> pl.DataFrame:
+    """Group operators with the same inputs."""
+    sums = ("n_kernels", "kernel_ns", "path_ns")
+    named = work.select(*_INPUTS).unique("alike", maintain_order=True)
+    grouped = (
+        work.with_columns(other=pl.when(pl.col("name").is_null()).then(pl.col("kernel")))
+        .sort("kernel_ns", "event", descending=[True, False])
+        .group_by(*_KEY, "other", maintain_order=True)
+        .agg(
+            pl.col("kernel").first(),
+            *(pl.col(name).sum().alias(name) for name in sums),
+            calls=_calls(),
+            flops=sum_of_known("flops"),
+            n_bytes=sum_of_known("n_bytes"),
+        )
+    )
+    return grouped.join(named, on="alike", how="left", nulls_equal=True, maintain_order="left")
+
+
+def _calls() -> pl.Expr:
+    """Count operators; the number of calls is unknown for kernels without an operator."""
+    n_operators = pl.col("operator").count().cast(pl.Int64)
+    return pl.when(n_operators > 0).then(n_operators)
+
+
+def _rooflines(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.DataFrame:
+    """Compare with the minimum time. TFLOP/s are FLOPs a picosecond, GB/s bytes a nanosecond."""
+    bound, roof_ns = _bound()
+    kernel_ns = pl.col("kernel_ns")
+    return (
+        _with_limits(rows, peaks)
+        .with_columns(
+            tflops=pl.col("flops") / kernel_ns / _UNIT,
+            gb_per_s=pl.col("n_bytes") / kernel_ns,
+            intensity=pl.when(pl.col("n_bytes") > 0).then(pl.col("flops") / pl.col("n_bytes")),
+            bound=bound,
+            roof_ns=roof_ns.round().cast(pl.Int64),
+        )
+        .with_columns(
+            of_roof=pl.col("roof_ns") / kernel_ns,
+            lost_ns=(kernel_ns - pl.col("roof_ns")).clip(lower_bound=0),
+        )
+        .sort(
+            -pl.col("lost_ns").fill_null(0),
+            -kernel_ns,
+            "name",
+            shapes_in_words(),
+            "kernel",
+            "device",
+            nulls_last=True,
+        )
+        .select(*frame_schema(RooflineRow))
+    )
+
+
+def _bound() -> tuple[pl.Expr, pl.Expr]:
+    """Return which limit applies to an operator, and its minimum time."""
+    compute_ns = pl.col("flops") / (pl.col("peak_tflops") * _UNIT)
+    memory_ns = pl.col("n_bytes") / pl.col("peak_gb_per_s")
+    is_compute = compute_ns >= memory_ns
+    bound = pl.when(is_compute).then(pl.lit("compute")).when(~is_compute).then(pl.lit("memory"))
+    return bound, pl.when(bound.is_not_null()).then(pl.max_horizontal(compute_ns, memory_ns))
+
+
+def _with_limits(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.DataFrame:
+    keys = ["device", "precision", "is_matrix"]
+    return rows.join(_limits(rows, peaks), on=keys, how="left", nulls_equal=True)
+
+
+def _limits(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.DataFrame:
+    """Return the peaks for each device and precision."""
+    keys = rows.select("device", "precision", "is_matrix").unique(maintain_order=True)
+    limits = []
+    for device, name, is_matrix in keys.iter_rows():
+        known = peaks.get(device)
+        tflops = None if known is None or is_matrix is None else _tflops(known, name, is_matrix)
+        limits.append((tflops, None if known is None else known.bandwidth))
+    columns = {"peak_tflops": pl.Float64, "peak_gb_per_s": pl.Float64}
+    return pl.concat([keys, pl.DataFrame(limits, schema=columns, orient="row")], how="horizontal")
+
+
+def _tflops(peaks: Peaks, precision: str | None, is_matrix: bool) -> float | None:  # noqa: FBT001
+    """Return the peak of a type; work other than matrix products uses the fp64 or fp32 peak."""
+    if is_matrix:
+        return None if precision is None else peaks.matrix.get(precision)
+    name = "fp64" if precision == "fp64" else "fp32"
+    return peaks.vector.get(name, peaks.matrix.get(name))
+
+
+def _table(rows: pl.DataFrame, top: int) -> Table:
+    title = f"operator ({top} of {count(rows.height)})" if rows.height > top else "operator"
+    first: dict[Column, Value] = {Column(title, "name"): _label}
+    return without_empty_columns(tabulated(rows.head(top).iter_rows(named=True), first | _SHOWN))
+
+
+def _above_roof(rows: pl.DataFrame) -> list[str]:
+    """Explain the largest share above 100 % of each limit, also of a row that is not shown."""
+    told = {
+        "memory": "of the memory bandwidth: part of the data was in a cache.",
+        "compute": "of the compute peak, more than a device can: the peak, the shapes or the"
+        " recorded times are wrong.",
+    }
+    above = rows.filter(pl.col("of_roof") > 1).sort("of_roof", descending=True, maintain_order=True)
+    worst = above.unique("bound", keep="first", maintain_order=True).rows(named=True)
+    return [f"{_label(row)} reaches {share(row['of_roof'])} {told[row['bound']]}" for row in worst]
+
+
+def _measured_table(measured: pl.DataFrame, top: int) -> list[Block]:
+    """Show the performance counters next to the formulas."""
+    if measured.is_empty():
+        return []
+    title = f"counted in ({top} of {count(measured.height)})"
+    first: dict[Column, Value] = {
+        Column(title if measured.height > top else "counted in", "name"): _counted_in
+    }
+    note = "Counters of CUDA cores do not count what tensor cores compute."
+    table = tabulated(measured.head(top).iter_rows(named=True), first | _MEASURED)
+    return [table, Sentence(note)]
+
+
+def _counted_in(row: dict[str, Any]) -> str:
+    """Return the operator; for a kernel counted on its own, its name and its operator."""
+    if row["name"] is None:
+        return f"(unknown operator): {row['kernel']}"
+    return f"{row['name']}: {row['kernel']}" if row["shapes"] is None else _label(row)
+
+
+def _label(row: dict[str, Any]) -> str:
+    if row["name"] is None:
+        return str(row["kernel"])
+    sizes = "x".join(str(shape).replace(" ", "") for shape in row["shapes"] or () if shape)
+    return f"{row['name']} {sizes}"

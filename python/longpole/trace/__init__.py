@@ -1,0 +1,1 @@
+"""A trace and its tables, and what is computed from one trace for several questions."""

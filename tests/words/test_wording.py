@@ -1,0 +1,36 @@
+"""Quantities and names in words: what is written stays true, and fits."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longpole.words.wording import duration, escape, share, short_name, short_names
+
+NANOSECONDS = {"s": 1e9, "ms": 1e6, "µs": 1e3, "ns": 1}
+
+
+@given(st.integers(1, 10**15))
+def test_a_duration_is_right_to_three_digits(nanoseconds):
+    number, unit = duration(nanoseconds).split()
+    written = float(number.replace(",", "")) * NANOSECONDS[unit]
+    assert abs(written - nanoseconds) <= 0.0051 * nanoseconds
+    assert unit == "s" or float(number) < 1000
+
+
+@given(st.floats(0, 1))
+def test_a_share_is_nothing_or_all_only_when_it_is(part):
+    assert (share(part) == "0 %") == (part == 0)
+    assert (share(part) == "100 %") == (part == 1)
+
+
+@given(st.text(), st.integers(12, 100))
+def test_a_short_name_fits_and_cannot_act(name, width):
+    short = short_name(name, width)
+    assert 0 < len(short) <= max(width, len("(empty name)"))
+    assert short == escape(short)
+
+
+@given(st.lists(st.text(min_size=1), max_size=8), st.integers(12, 100))
+def test_names_are_shortened_each_in_its_place(names, width):
+    short = short_names(names, width)
+    assert len(short) == len(names)
+    assert all(len(text) <= width for text in short)
