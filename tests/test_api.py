@@ -92,6 +92,12 @@ def test_what_is_offered_is_what_types_see(package):
     assert dir(longpole) == sorted(longpole.__all__)
 
 
+def test_no_room_has_the_name_of_a_public_function():
+    # The import of a room would bind its module over the function: `longpole.diff`.
+    rooms = {path.stem for path in PACKAGE.iterdir()} - {"__init__", "__main__"}
+    assert not rooms & set(longpole.__all__)
+
+
 def test_few_modules_know_the_core():
     knowing = {
         path.relative_to(PACKAGE).as_posix()

@@ -89,7 +89,7 @@ CONTRACTS = {
         "importlinter"
     ]["contracts"]
 }
-HALF = {"bench", "devices", "pytest_plugin"}
+HALF = {"bench"}
 
 
 def named_in_table(header):

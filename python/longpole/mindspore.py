@@ -10,7 +10,7 @@ Examples
 from longpole.words.public_names import imported_on_use
 
 _MODULES = {
-    name: module
+    name: f"formats.mindspore.{module}"
     for module, names in {
         "findings": ("FileFinding", "ProfileError", "RankError"),
         "host_info": ("HostInfo", "read_host_info"),
@@ -35,4 +35,4 @@ _MODULES = {
 __all__ = list(_MODULES)
 
 
-__getattr__, __dir__ = imported_on_use(__name__, _MODULES)
+__getattr__, __dir__ = imported_on_use(__name__, _MODULES, within="longpole")

@@ -391,9 +391,9 @@ def types_of_names(package: ModuleType) -> str:
     """Import every public name of a package, as type checkers read it."""
     lines = [STUB_HEAD]
     for name, module in sorted(package._MODULES.items(), key=_place_of_import):
-        line = f"from {package.__name__}.{module} import {name} as {name}"
+        line = f"from longpole.{module} import {name} as {name}"
         if len(line) > LONGEST_LINE:
-            line = f"from {package.__name__}.{module} import (\n    {name} as {name},\n)"
+            line = f"from longpole.{module} import (\n    {name} as {name},\n)"
         lines.append(line)
     return "\n".join(lines) + "\n"
 

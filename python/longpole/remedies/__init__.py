@@ -28,11 +28,12 @@ consecutive ones; if a window takes much longer, for example to compile code, th
 Events in fewer than half of the windows are usually not worth a change. `in_launch_order(works)`
 returns what each thread launched, in order.
 
-Changes are those of `longpole.engine.critical_path.changes`: `Scale`, `Drop`, `Replace` (by a computed
-time), `Insert` (what the mechanism costs) and `RemoveWait`, which apply in their order: `Scale`
-after `Insert` also scales the added time. A remedy that drops kernels should also drop the delays
-before them (`Drop(kind="kernel_delay")`), and the time of threads that launched them. `Remedy.side`
-is the side that loses the most time; a change of one side never gains more than the whole side.
+Changes are those of `longpole.engine.critical_path.changes`: `Scale`, `Drop`, `Replace` (by a
+computed time), `Insert` (what the mechanism costs) and `RemoveWait`, which apply in their order:
+`Scale` after `Insert` also scales the added time. A remedy that drops kernels should also drop the
+delays before them (`Drop(kind="kernel_delay")`), and the time of threads that launched them.
+`Remedy.side` is the side that loses the most time; a change of one side never gains more than the
+whole side.
 """
 
 from longpole.remedies.facts import Facts

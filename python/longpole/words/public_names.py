@@ -11,6 +11,8 @@ def imported_on_use(
     package: str,
     modules: Mapping[str, str],
     prepared: Callable[[object], object] | None = None,
+    *,
+    within: str | None = None,
 ) -> tuple[Callable[[str], object], Callable[[], Iterable[str]]]:
     """Return `__getattr__` and `__dir__` of a package.
 
@@ -19,16 +21,18 @@ def imported_on_use(
     package
         The name of the package.
     modules
-        The module of each public name, relative to the package.
+        The module of each public name, relative to `within`.
     prepared
         Called with an object when it is first used; its result becomes the public object.
+    within
+        The package of the modules; by default the package itself.
     """
 
     def get(name: str) -> object:
         if name not in modules:
             message = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(message)
-        found = getattr(import_module(f"{package}.{modules[name]}"), name)
+        found = getattr(import_module(f"{within or package}.{modules[name]}"), name)
         if prepared is not None:
             found = prepared(found)
         # A module of the same name was bound by its import: keep the object.
