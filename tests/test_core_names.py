@@ -16,7 +16,7 @@ from longpole.formats.convert.execution_trace import Method
 from longpole.remedies import parts
 from longpole.tables.activities import ActivityRow
 from longpole.tables.findings import Severity
-from longpole.tables.iterations import Mark
+from longpole.tables.served import Mark
 from longpole.words.recording import Profiler
 
 CORE = Path(__file__).parent.parent / "rust" / "longpole-core" / "src"

@@ -49,7 +49,7 @@ _GROUPS = {
         "get_counter_data_with_operators": "tables.counters_by_operator",
         "CUDA_SASS_INSTRUCTION_COUNTER_FLOPS": "trace.counters",
         "Summary": "tables.summary",
-        "Serving": "tables.serving",
+        "Serving": "tables.served",
         "Verdict": "answer.values",
         "AfterRemedies": "answer.after",
         "Remedy": "answer.findings",

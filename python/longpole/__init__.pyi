@@ -89,7 +89,7 @@ from longpole.tables.roofline import roofline as roofline
 from longpole.tables.runtime_calls import blocking_calls as blocking_calls
 from longpole.tables.runtime_calls import launches_without_work as launches_without_work
 from longpole.tables.segments import segments as segments
-from longpole.tables.serving import Serving as Serving
+from longpole.tables.served import Serving as Serving
 from longpole.tables.serving import serving as serving
 from longpole.tables.steps import steps as steps
 from longpole.tables.summary import Summary as Summary

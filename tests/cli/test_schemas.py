@@ -106,7 +106,6 @@ def test_an_answer_about_a_damaged_trace_is_as_its_schema_says(answers, trace, n
         ("path", [], "no_work"),
         ("path", EMPTY, "empty_window"),
         ("summary", EMPTY, "empty_window"),
-        ("serving", [kernel("K0", 0, 10)], "no_iterations"),
         ("summary", UNLINKED, "unlinked"),
         ("path", UNLINKED, "unlinked"),
         ("whatif", UNLINKED, "unlinked"),

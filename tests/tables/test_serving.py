@@ -46,11 +46,12 @@ def test_a_kind_has_its_own_figures_and_the_one_with_most_time_comes_first():
     builder = steps(0, 100, 200, 300)
     decode(builder, 400, "step[EXTEND bs=2 toks=100]")
     decode(builder, 500)
-    kinds = longpole.serving(builder.read()).kinds
-    assert kinds["kind"].to_list() == ["decode", "prefill"]
-    assert kinds["count"].to_list() == [5, 1]
-    assert kinds["decode_tokens_per_second"].to_list() == [80_000, 0]
-    assert kinds["prefill_tokens_per_second"].to_list() == [0, 1_000_000]
+    decoding, prefilling = longpole.serving(builder.read()).kinds
+    assert (decoding["kind"], prefilling["kind"]) == ("decode", "prefill")
+    assert (decoding["count"], prefilling["count"]) == (5, 1)
+    rates = ("decode_tokens_per_second", "prefill_tokens_per_second")
+    assert [decoding[rate] for rate in rates] == [80_000, 0]
+    assert [prefilling[rate] for rate in rates] == [0, 1_000_000]
 
 
 def test_the_verdict_is_over_iterations_of_one_kind():
@@ -116,7 +117,7 @@ def test_a_slow_iteration_is_compared_with_the_median_of_its_kind():
     builder = steps(0, 100, 200, 300)
     builder.annotation("step[DECODE bs=64]", (400, 440))
     builder.launch("model", call=(420, 430), work=(432, 590), by=LAUNCH)
-    slow = longpole.serving(builder.read()).slowest.row(0, named=True)
+    slow = longpole.serving(builder.read()).slowest[0]
     assert (slow["iteration"], slow["length_ns"], slow["median_ns"]) == (4, 200_000, 100_000)
     assert slow["why"] == (
         "the device is busy 100 µs longer; 64 requests instead of 8; 64 decoded tokens instead of 8"
@@ -131,10 +132,10 @@ def test_functions_mark_iterations_where_nothing_is_annotated():
             f"sglang/srt/model_executor/model_runner.py(8): forward_{mode}", (at + 1, at + 39)
         )
         builder.launch("model", call=(at + 20, at + 30), work=(at + 32, at + 90), by=LAUNCH)
-    found = longpole.serving(builder.read())
+    found, rows = longpole.serving(builder.read()), longpole.iterations(builder.read())
     assert (found.servers, found.mark) == (("SGLang",), "python_function")
-    assert found.iterations["kind"].to_list() == ["decode", "decode", "prefill"]
-    assert found.iterations["requests"].to_list() == [None] * 3
+    assert rows["kind"].to_list() == ["decode", "decode", "prefill"]
+    assert rows["requests"].to_list() == [None] * 3
 
 
 def test_graphs_in_pieces_are_one_iteration():
@@ -146,8 +147,8 @@ def test_graphs_in_pieces_are_one_iteration():
             builder.launch(name, call=call, work=work, by=LAUNCH)
     found = longpole.serving(builder.read())
     assert found.mark == "graph_launch"
-    assert found.iterations["n_graph_launches"].to_list() == [5] * 6
-    assert found.kinds["scheduler_share"].to_list() == [None]
+    assert longpole.iterations(builder.read())["n_graph_launches"].to_list() == [5] * 6
+    assert [kind["scheduler_share"] for kind in found.kinds] == [None]
 
 
 def test_sampling_counts_once_and_is_unknown_where_nothing_records_it():
@@ -177,7 +178,7 @@ def test_a_single_launch_of_a_graph_tells_nothing_of_the_host():
 
 def test_a_trace_of_no_server_says_so():
     found = longpole.serving(TraceBuilder().operator("aten::mm", (0, 9)).read())
-    assert (found.mark, found.kinds.height) == (None, 0)
+    assert (found.mark, found.kinds) == (None, ())
     assert "marks no iterations of an inference server" in found.sentence
 
 
@@ -186,9 +187,9 @@ def test_the_capture_beside_a_trace_names_the_nodes(tmp_path):
     capture.call("cudaLaunchKernel", (3, 5), correlation=9).call("cudaStreamEndCapture", (10, 11))
     capture.write(tmp_path / "rank0.capture.json.gz")
     path = steps(0, 100, 200).write(tmp_path / "rank0.json.gz")
-    assert longpole.serving(path).kernels["operator"].to_list() == ["aten::mm"]
+    assert [it["operator"] for it in longpole.serving(path).kernels] == ["aten::mm"]
     alone = longpole.read_trace(path, capture_traces=[])
-    assert longpole.serving(alone).kernels["operator"].to_list() == [None]
+    assert [it["operator"] for it in longpole.serving(alone).kernels] == [None]
 
 
 # The given traces, counted by hand from the raw file
@@ -251,17 +252,16 @@ def test_given_traces_agree_with_a_count_by_hand(name, with_capture):
     captures = None if with_capture else []
     trace = longpole.read_trace(GIVEN / f"{name}.json.gz", capture_traces=captures)
     found, expected = longpole.serving(trace), counted(name)
-    row = found.iterations.row(0, named=True)
-    assert (found.iterations.height, row["kind"]) == (1, "decode")
+    [row] = longpole.iterations(trace).to_dicts()
+    assert (found.n_iterations, row["kind"]) == (1, "decode")
     n_of_name = [(key, len([*names])) for key, names in groupby(expected.pop("kernels"))]
-    of_name = found.kernels.group_by("name").agg(count="count").explode("count")
     counts: dict[str, int] = {}
-    for kernel, n_kernels in of_name.rows():
-        counts[kernel] = counts.get(kernel, 0) + n_kernels
+    for kernel in found.kernels:
+        counts[kernel["name"]] = counts.get(kernel["name"], 0) + kernel["count"]
     assert sorted(counts.items()) == n_of_name
     for key, value in expected.items():
         assert row[key] == value, key
-    assert (found.kernels["operator"][0] is not None) == with_capture
+    assert (found.kernels[0]["operator"] is not None) == with_capture
 
 
 @needs_given
@@ -281,3 +281,54 @@ def test_the_table_lists_all_iterations(tmp_path, capsys):
     path = steps(*range(0, 1000, 100)).write(tmp_path / "trace.json")
     assert program.run(["table", str(path), "iterations", "--format", "csv"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 11
+
+
+def summarised(path, capsys, *options):
+    """Return the part of a summary about a server, in JSON and as text."""
+    assert program.run(["summary", str(path), *options, "--json"]) in (0, 4)
+    data = json.loads(capsys.readouterr().out)["data"]
+    program.run(["summary", str(path), *options])
+    return data["serving"], " ".join(capsys.readouterr().out.split())
+
+
+def test_the_summary_of_a_server_has_what_is_said_of_its_iterations(tmp_path, capsys):
+    builder = steps(*range(0, 500, 100))
+    decode(builder, 530)
+    path = builder.write(tmp_path / "trace.json")
+    found, text = summarised(path, capsys, "--as-recorded", "--top", "9")
+    alone = longpole.serving(path)
+    assert found == alone.to_dict()
+    assert alone.sentence in text
+    assert "6 iterations of an inference server, marked by annotations named like" in text
+    assert summarised(path, capsys, "--between", "0", "200us")[0] is None
+
+
+@needs_given
+@pytest.mark.parametrize("name", ["sglang_decode", "vllm_decode_full"])
+def test_the_summary_of_a_given_trace_has_the_same_figures(name, capsys):
+    path = GIVEN / f"{name}.json.gz"
+    found, text = summarised(path, capsys, "--as-recorded", "--top", "999")
+    assert found == longpole.serving(path).to_dict()
+    assert found["sentence"] in text
+    shorter, _ = summarised(path, capsys, "--as-recorded", "--top", "3")
+    assert shorter["kernels"] == found["kernels"][:3]
+    assert shorter["n_kernels"] == len(found["kernels"])
+
+
+def test_launches_of_graphs_mark_iterations_where_no_step_is_marked(tmp_path, capsys):
+    def launches(builder):
+        for at in range(0, 600, 100):
+            call, work = (at + 2, at + 6), (at + 8, at + 36)
+            builder.launch("model", call=call, work=work, by=LAUNCH)
+        return builder
+
+    unmarked = launches(TraceBuilder()).write(tmp_path / "unmarked.json")
+    found, text = summarised(unmarked, capsys)
+    assert (found["mark"], found["n_iterations"]) == ("graph_launch", 6)
+    assert "6 iterations, marked by launches of graphs only: " in text
+    marked = TraceBuilder()
+    for number in range(3):
+        marked.step(number, (200 * number, 200 * number + 190))
+    path = launches(marked).write(tmp_path / "marked.json")
+    assert summarised(path, capsys)[0] is None
+    assert summarised(path, capsys, "--whole")[0]["mark"] == "graph_launch"

@@ -40,7 +40,6 @@ class Program(Commands):
             "path": "Show the critical path: what determines how long a step takes.",
             "whatif": "Compute how long a step would take after a change.",
             "table": "Print a table of a trace, or list the tables.",
-            "serving": "Show how an inference server spends its iterations.",
             "check": "List the problems of a trace, and their effect on the answers.",
             "report": "Write a report as one HTML page that opens offline, or show it.",
         },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +11,7 @@ import click
 from longpole.answer.blocks import left_out_of, verdict_blocks, with_gaps
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.problems import usage_errors
+from longpole.cli.answer.serving import serving_blocks
 from longpole.cli.answer.windows import (
     abstained,
     abstentions,
@@ -19,7 +21,12 @@ from longpole.cli.answer.windows import (
     window_warnings,
 )
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
-from longpole.cli.ask.traces import answer_each, given_memory_file, traces_argument
+from longpole.cli.ask.traces import (
+    answer_each,
+    capture_option,
+    given_memory_file,
+    traces_argument,
+)
 from longpole.cli.ask.windows import OF_TIME, Asked, Recording, profiler_options, window_options
 from longpole.engine.recording_cost import timing_blocks
 from longpole.errors import WindowError
@@ -89,6 +96,7 @@ _Figures = tuple[str | None, int, int, int, int]
 @traces_argument
 @window_options(*OF_TIME)
 @profiler_options
+@capture_option
 @top_option(5, "kernels and operators")
 @shared_options
 def summary(
@@ -96,6 +104,7 @@ def summary(
     traces: Sequence[str],
     window: Asked,
     recording: Recording,
+    capture_traces: tuple[str, ...],
     top: int,
     options: Options,
 ) -> int:
@@ -104,12 +113,14 @@ def summary(
     TRACE is a file of the PyTorch profiler or another profiler, compressed or not, or `-` for
     stdin. For a memory timeline or snapshot, the answer is the table `memory`.
     Each share says what it is a share of: the step, or the whole trace if it marks no steps.
+    The summary of the trace of an inference server also shows how it spends its iterations.
 
     \b
     Examples:
       longpole summary trace.json.gz
       longpole summary rank*.json.gz --step 3 --format csv
       longpole summary trace.json.gz --between 0 20ms
+      longpole summary vllm.json.gz --capture-trace capture.json.gz
       curl -s https://example.org/trace.json.gz | longpole summary -
     """
     from longpole.remedies.facts import ARGUMENTS
@@ -118,6 +129,7 @@ def summary(
         from longpole.cli.table import answer_memory
 
         return answer_memory(traces, window, options)
+    options = replace(options, capture_traces=capture_traces or None)
     ranks: list[int | None] = []
 
     def answer(path: str, trace: Trace) -> Answer:
@@ -172,14 +184,22 @@ def _answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
             "reason": window.reason,
         },
         data=found,
-        truncated={
-            "kernels": {"shown": len(found.kernels.rows), "total": found.kernels.n_total},
-            "operators": {"shown": len(found.operators.rows), "total": found.operators.n_total},
-        },
+        truncated=_truncated(found),
         blocks=lambda: _blocks(path, trace, found, warnings),
         records=lambda: _records(path, found),
     )
     return document, exit_code_of(found.verdict)
+
+
+def _truncated(found: Summary) -> dict[str, dict[str, int]]:
+    """Return the lengths of the lists that may be shortened."""
+    lengths = {
+        "kernels": (len(found.kernels.rows), found.kernels.n_total),
+        "operators": (len(found.operators.rows), found.operators.n_total),
+    }
+    if found.serving is not None:
+        lengths["serving.kernels"] = (len(found.serving.kernels), found.serving.n_kernels)
+    return {name: {"shown": shown, "total": total} for name, (shown, total) in lengths.items()}
 
 
 def _path_of(trace: Trace, window: Window, step_name: str | None) -> CriticalPath:
@@ -221,6 +241,7 @@ def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned])
         *_how_computed(found.verdict),
         *_long_steps(trace, found.verdict),
         *caveats(found.verdict, warnings),
+        *(serving_blocks(found.serving) if found.serving else []),
         *_limiting_blocks(trace, found),
     ]
 
@@ -467,6 +488,10 @@ def _records(path: str, found: Summary) -> list[Record]:
         for busy in (device.whole, *device.streams):
             rows += _busy_records(path, device, busy, span_ns)
         rows += _idle_records(path, device, span_ns)
+    rows += [
+        _record(path, "iterations", row["total_ns"], None, name=row["kind"], count=row["count"])
+        for row in (found.serving.kinds if found.serving else ())
+    ]
     for section, figures in _rankings(found).items():
         rows += [
             _record(path, section, total_ns, span_ns, name=name, count=n_of)
@@ -525,7 +550,7 @@ def _record(
     path: str,
     section: str,
     time_ns: int | None,
-    span_ns: int,
+    span_ns: int | None,
     *,
     name: str | None = None,
     count: int | None = None,

@@ -54,7 +54,6 @@ AbstentionCode = Literal[
     "job_failed",
     "missing_ranks",
     "no_calls",
-    "no_iterations",
     "no_result",
     "no_rows",
     "no_work",

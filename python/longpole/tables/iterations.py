@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
@@ -14,11 +14,11 @@ from longpole.words.data import Row
 
 if TYPE_CHECKING:
     from longpole.engine.windows import Window
+    from longpole.tables.served import Mark
     from longpole.trace.trace import Trace
 
 __all__ = ["IterationRow", "iterations", "launched_in", "marks_of"]
 
-Mark = Literal["annotation", "python_function", "graph_launch"]
 _NO_END: Final = 2**62
 _HOST_PARTS: Final = ("sampling", "detokenizing")
 

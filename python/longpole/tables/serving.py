@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from longpole.rows.frames import frame_schema
 from longpole.tables.impossible_values import has_impossible_times
-from longpole.tables.iterations import (
-    IterationRow,
-    Mark,
-    iterations,
-    launched_in,
-    marks_of,
-)
+from longpole.tables.iterations import iterations, launched_in, marks_of
+from longpole.tables.served import IterationKernel, IterationKind, Serving, SlowIteration
 from longpole.tables.serving_words import (
     Measured,
     sentence_of,
     sentence_without_times,
     why_slow,
 )
-from longpole.words.data import Data, Row
 from longpole.words.recording import options_for
 
 if TYPE_CHECKING:
     from longpole.trace.trace import Trace
 
-__all__ = ["IterationKernel", "IterationKind", "Serving", "SlowIteration", "serving"]
+__all__ = ["serving"]
 
 _N_SLOWEST: Final = 3
 _SLOW: Final = 1.2
@@ -50,93 +43,18 @@ _MEDIANS: Final = (
 )
 
 
-class IterationKind(Row):
-    """The iterations of one kind. Times are medians over the iterations that have them."""
-
-    kind: str | None
-    """`decode`, `prefill` or `mixed`; null if unknown."""
-    count: int
-    requests: float | None
-    """Median number of requests of an iteration; the next two fields are medians as well."""
-    prefill_tokens: float | None
-    decode_tokens: float | None
-    length_ns: float | None
-    """Time from the completion of the previous iteration to its own."""
-    total_ns: int
-    """Sum of the lengths; for a single iteration without one, the longer of its host and device
-    time."""
-    host_ns: float | None
-    before_launch_ns: float | None
-    blocked_ns: float | None
-    launch_delay_ns: float | None
-    replay_ns: float | None
-    gap_ns: float | None
-    device_ns: float | None
-    sampling_ns: float | None
-    detokenizing_ns: float | None
-    n_graph_launches: float | None
-    device_share: float | None
-    """Share of the total length in which the device ran what the iterations launched."""
-    scheduler_share: float | None
-    """Share in which the device waited for a launch while the host was between iterations."""
-    launch_share: float | None
-    """Share in which the device waited for a launch while the host was inside an iteration."""
-    prefill_tokens_per_second: float | None
-    decode_tokens_per_second: float | None
-    """Tokens of the iterations with a known length, divided by their length."""
-
-
-class SlowIteration(Row):
-    """An iteration that took much longer than the median of its kind."""
-
-    iteration: int
-    event: int
-    kind: str | None
-    start_ns: int
-    length_ns: int
-    median_ns: int
-    """Length of the median iteration of its kind."""
-    why: str
-    """Differences from the median iteration, largest first."""
-
-
-class IterationKernel(Row):
-    """All GPU activities with the same name in the iterations of the kind that takes most time."""
-
-    operator: str | None
-    """Captured operator for graph nodes, else the launching operator, if known."""
-    name: str
-    count: int
-    duration_ns: int
-    share: float
-    """Share of the time of all GPU activities in the iterations of this kind."""
-
-
-@dataclass(frozen=True, slots=True)
-class Serving(Data):
-    """The iterations of an inference server, by kind."""
-
-    sentence: str
-    """A summary for the person who operates the server."""
-    servers: tuple[str, ...]
-    """Servers, as recognised by the names of the marks."""
-    mark: Mark | None
-    """Kind of event that marks the iterations; None without marks."""
-    kinds: Annotated[pl.DataFrame, IterationKind]
-    """Kinds of iterations, sorted by time; the sentence is about the first."""
-    slowest: Annotated[pl.DataFrame, SlowIteration]
-    kernels: Annotated[pl.DataFrame, IterationKernel]
-    iterations: Annotated[pl.DataFrame, IterationRow]
-
-    def __str__(self) -> str:
-        return self.sentence
-
-
-def serving(trace: Trace) -> Serving:
+def serving(trace: Trace, *, top: int | None = None) -> Serving:
     """Measure the iterations of an inference server, by kind.
 
     Iterations are found as by `longpole.iterations`. Graph nodes have the operators of their
-    capture if `read_trace` found its trace.
+    capture if `read_trace` found its trace. The summary of a server's trace contains the answer.
+
+    Parameters
+    ----------
+    trace
+        The trace.
+    top
+        Number of kernels to list; by default all.
 
     Examples
     --------
@@ -160,12 +78,20 @@ does before the launch (20.0 µs of each).
     servers = tuple(rows["server"].drop_nulls().unique().sort())
     has_device = trace.warning_counts["device_work"] > 0
     record = None if has_device else options_for(trace.core).device
-    measured = Measured(servers, kinds, _kernels(trace, main), rows)
+    kernels = _kernels(trace, main)
+    measured = Measured(servers, kinds, kernels, rows)
+    listed: Any = {
+        "kinds": kinds,
+        "slowest": _slowest(rows),
+        "kernels": kernels if top is None else kernels.head(top),
+    }
     return Serving(
         sentence=sentence_without_times(measured) if is_withheld else sentence_of(measured, record),
+        servers=servers,
         mark=marked[0] if marked else None,
-        slowest=_slowest(rows),
-        **measured._asdict(),
+        n_iterations=rows.height,
+        **{name: tuple(frame.to_dicts()) for name, frame in listed.items()},
+        n_kernels=kernels.height,
     )
 
 

@@ -102,7 +102,7 @@ def sentence_of(found: Measured, record: str | None = None) -> str:
     if not found.kinds.height:
         return (
             "The trace marks no iterations of an inference server, and launches no graphs that "
-            "repeat: record whole iterations of the server, or ask `longpole summary`."
+            "repeat: record whole iterations of the server."
         )
     main = found.kinds.row(0, named=True)
     if record is not None:

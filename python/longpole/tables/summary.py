@@ -13,6 +13,7 @@ from longpole.engine.recording_cost import RecordingCost
 from longpole.engine.windows import Window, choose_window
 from longpole.tables.device_times import DeviceTime, device_times
 from longpole.tables.runtime_calls import BlockingCall, NameTime, blocking_calls
+from longpole.tables.served import Serving
 from longpole.words.data import Data, computed
 
 if TYPE_CHECKING:
@@ -69,6 +70,10 @@ class Summary(Data):
     operators: Ranking[OperatorTime]
     blocking_calls: tuple[BlockingCall, ...]
     unlinked: Unlinked
+    serving: Serving | None
+    """How the inference server spends its iterations in the whole trace; null if the trace marks
+    none, or if a part of it was chosen. If the program marks steps, launches of graphs count as
+    marks of iterations only with `whole`."""
     recording_cost: RecordingCost | None
     """Recording overhead, which is excluded from these times; null if times are as recorded."""
 
@@ -120,6 +125,7 @@ def summary(
     chosen: dict[str, Any] = {"instance": instance, "whole": whole, "step_name": step_name}
     chosen |= {"step": step, "annotation": annotation, "between": between}
     window = choose_window(trace, **chosen)
+    is_part = (step, annotation, between) != (None, None, None)
     if window is None or trace.window is None:
         return None
     start_ns, end_ns = window.start_ns, window.end_ns
@@ -133,5 +139,21 @@ def summary(
         operators=Ranking(tuple(OperatorTime(*row) for row in operators), n_operators),
         blocking_calls=blocking_calls(trace, window),
         unlinked=Unlinked(*trace.core.unlinked(start_ns, end_ns)),
+        serving=None if is_part else _serving(trace, top, whole=whole),
         recording_cost=trace.removed_cost,
     )
+
+
+def _serving(trace: Trace, top: int, *, whole: bool) -> Serving | None:
+    """Measure the iterations of a server, if the trace marks some.
+
+    Launches of graphs mark iterations only if the program marks no steps, or of the whole trace.
+    """
+    has_marks = trace.core.is_of_server or whole or not trace.core.steps(None).to_dicts()
+    if not has_marks:
+        return None
+    if trace.core.server_iterations() is None:
+        return None
+    from longpole.tables.serving import serving
+
+    return serving(trace, top=top)

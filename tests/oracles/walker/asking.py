@@ -43,7 +43,7 @@ _OPTIONS: Final = (
 )
 _FORMATS: Final = ("json", "jsonl", "csv", "md", "html", "text")
 _FORMATTED: Final = frozenset(
-    {"table", "summary", "check", "path", "whatif", "serving", "diff", "ranks", "mindspore"}
+    {"table", "summary", "check", "path", "whatif", "diff", "ranks", "mindspore"}
 )
 _WINDOWED: Final = frozenset({"table", "summary", "path", "whatif"})
 _TOOL_OPTIONS: Final[tuple[dict[str, Any], ...]] = (
@@ -82,7 +82,6 @@ _TRACE: Final[Mapping[Question, float]] = {
     ("path", "{}"): 4.0,
     ("whatif", "{}"): 2.0,
     ("whatif", "{}", "--scale", "kernel=0.5", "--drop", "communication"): 2.0,
-    ("serving", "{}"): 2.0,
     ("diff", "{}", "{}"): 0.3,
     ("ranks", "{}", "{}"): 0.3,
     ("report", "{}", "-o", "{out}/out.html", "-f"): 0.1,

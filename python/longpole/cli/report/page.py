@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.cli.answer.overview import overview
 from longpole.cli.answer.pages import facts_of, known_limits, names_of
+from longpole.cli.answer.serving import serving_blocks
 from longpole.cli.answer.windows import caveats, window_warnings
 from longpole.cli.check import check_answer
 from longpole.cli.ranks import rank_sections
@@ -175,6 +176,8 @@ class _About:
         yield self.verdict(window, found, path)
         yield self.timeline(window, path)
         yield self.section("path", "Critical path", self.path_parts(path))
+        if found.serving is not None:
+            yield self.section("serving", "Iterations", serving_blocks(found.serving))
         where = self.time(found)
         if where:
             yield self.section("time", "Where the time went", where)

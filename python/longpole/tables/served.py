@@ -1,0 +1,97 @@
+"""The answer about an inference server: how it spends its iterations, by kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from longpole.words.data import Data, Row
+
+__all__ = ["IterationKernel", "IterationKind", "Mark", "Serving", "SlowIteration"]
+
+Mark = Literal["annotation", "python_function", "graph_launch"]
+
+
+class IterationKind(Row):
+    """The iterations of one kind. Times are medians over the iterations that have them."""
+
+    kind: str | None
+    """`decode`, `prefill` or `mixed`; null if unknown."""
+    count: int
+    requests: float | None
+    """Median number of requests of an iteration; the next two fields are medians as well."""
+    prefill_tokens: float | None
+    decode_tokens: float | None
+    length_ns: float | None
+    """Time from the completion of the previous iteration to its own."""
+    total_ns: int
+    """Sum of the lengths; for a single iteration without one, the longer of its host and device
+    time."""
+    host_ns: float | None
+    before_launch_ns: float | None
+    blocked_ns: float | None
+    launch_delay_ns: float | None
+    replay_ns: float | None
+    gap_ns: float | None
+    device_ns: float | None
+    sampling_ns: float | None
+    detokenizing_ns: float | None
+    n_graph_launches: float | None
+    device_share: float | None
+    """Share of the total length in which the device ran what the iterations launched."""
+    scheduler_share: float | None
+    """Share in which the device waited for a launch while the host was between iterations."""
+    launch_share: float | None
+    """Share in which the device waited for a launch while the host was inside an iteration."""
+    prefill_tokens_per_second: float | None
+    decode_tokens_per_second: float | None
+    """Tokens of the iterations with a known length, divided by their length."""
+
+
+class SlowIteration(Row):
+    """An iteration that took much longer than the median of its kind."""
+
+    iteration: int
+    event: int
+    kind: str | None
+    start_ns: int
+    length_ns: int
+    median_ns: int
+    """Length of the median iteration of its kind."""
+    why: str
+    """Differences from the median iteration, largest first."""
+
+
+class IterationKernel(Row):
+    """All GPU activities with the same name in the iterations of the kind that takes most time."""
+
+    operator: str | None
+    """Captured operator for graph nodes, else the launching operator, if known."""
+    name: str
+    count: int
+    duration_ns: int
+    share: float
+    """Share of the time of all GPU activities in the iterations of this kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving(Data):
+    """The iterations of an inference server, by kind."""
+
+    sentence: str
+    """A summary for the person who operates the server."""
+    servers: tuple[str, ...]
+    """Servers, as recognised by the names of the marks."""
+    mark: Mark | None
+    """Kind of event that marks the iterations; None without marks."""
+    n_iterations: int
+    kinds: tuple[IterationKind, ...]
+    """Kinds of iterations, sorted by time; the sentence is about the first."""
+    slowest: tuple[SlowIteration, ...]
+    kernels: tuple[IterationKernel, ...]
+    """Kernels of the kind that takes most time, longest first."""
+    n_kernels: int
+    """Number of kernels, of which `kernels` may list the first."""
+
+    def __str__(self) -> str:
+        return self.sentence
