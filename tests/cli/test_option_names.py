@@ -21,7 +21,7 @@ _NAMES_THINGS_OF_THE_COMMAND = {
     "--gate",
 } | {"--job-format"}
 # One word for two things: what it is about decides, and one command has only one of them.
-_HOMONYMS = {"--compat", "--untuned", "--step-time", "--resume"}
+_HOMONYMS = {"--untuned", "--step-time", "--resume"}
 _OTHER_SPELLINGS = {
     "--out": "--output",
     "--outfile": "--output",

@@ -216,8 +216,8 @@ def test_merged_traces_read_back_equal(tmp_path):
     folder.mkdir()
     write_ranks(found.job, found.job.times_ns(), found.clocks, folder)
     ranks = longpole.read_traces(folder)
-    longpole.merge(ranks, tmp_path / "run.pftrace")
-    merged = longpole.read_trace(tmp_path / "run.pftrace")
+    longpole.merge(ranks, tmp_path / "run.perfetto-trace")
+    merged = longpole.read_trace(tmp_path / "run.perfetto-trace")
     columns = ["kind", "category", "name", "duration_ns", "device", "stream"]
     processes = merged.events.filter(pl.col("kind") != "derived").partition_by("process")
     assert len(processes) == len(ranks)

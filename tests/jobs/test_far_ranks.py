@@ -34,10 +34,10 @@ def asked(folder, *documents):
     """Write the ranks, and ask about them; return the exit codes and what was said."""
     for number, document in enumerate(documents):
         (folder / f"rank{number}.json").write_text(json.dumps(document))
-    output = str(folder.parent / "out.pftrace")
+    output = str(folder.parent / "out.perfetto-trace")
     return [
         program.run(["ranks", str(folder)]),
-        program.run(["merge", str(folder), "-o", output, "-f"]),
+        program.run(["convert", str(folder), "-o", output, "-f"]),
         program.run(["check", str(folder / "rank0.json"), str(folder / "rank1.json")]),
     ]
 

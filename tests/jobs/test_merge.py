@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
-import zipfile
 from itertools import pairwise
 
 import pytest
 
-from longpole import merge, read_traces
+from longpole import merge, read_trace, read_traces
 from longpole.cli import program
 from longpole.testing import TraceBuilder
 from oracles.simulator.ranks import write_ranks
@@ -72,8 +72,8 @@ class Decoded:
 
 def test_every_event_of_every_rank_is_there_on_the_common_clock(run, tmp_path):
     ranks = read_traces(run)
-    merge(ranks, tmp_path / "run.pftrace")
-    decoded = Decoded((tmp_path / "run.pftrace").read_bytes())
+    merge(ranks, tmp_path / "run.perfetto-trace")
+    decoded = Decoded((tmp_path / "run.perfetto-trace").read_bytes())
     for place, rank in enumerate(ranks.rank_numbers):
         events = ranks.trace(rank).events.select("start_ns", "duration_ns", "name")
         common = [
@@ -90,8 +90,8 @@ def test_every_event_of_every_rank_is_there_on_the_common_clock(run, tmp_path):
 
 def test_members_of_a_call_end_together_and_bear_its_number(run, tmp_path):
     ranks = read_traces(run)
-    merge(ranks, tmp_path / "run.pftrace")
-    decoded = Decoded((tmp_path / "run.pftrace").read_bytes())
+    merge(ranks, tmp_path / "run.perfetto-trace")
+    decoded = Decoded((tmp_path / "run.perfetto-trace").read_bytes())
     ends = {}
     for _, _, end, _, call in decoded.slices:
         if call is not None:
@@ -103,8 +103,8 @@ def test_members_of_a_call_end_together_and_bear_its_number(run, tmp_path):
 
 def test_the_path_is_a_process_of_its_own_with_arrows(run, tmp_path):
     ranks = read_traces(run)
-    merge(ranks, tmp_path / "run.pftrace")
-    decoded = Decoded((tmp_path / "run.pftrace").read_bytes())
+    merge(ranks, tmp_path / "run.perfetto-trace")
+    decoded = Decoded((tmp_path / "run.perfetto-trace").read_bytes())
     found = sorted(row[:2] for row in decoded.of("critical path across ranks"))
     assert found == list(ranks.path().select("start_ns", "end_ns").iter_rows())
     arrows = [flow for flow in decoded.flows if flow != ([], [])]
@@ -118,8 +118,8 @@ def test_events_that_cross_go_to_tracks_of_their_own(tmp_path):
         builder.operator("outer", (0, 20)).operator("crosses", (10, 30))
         builder.launch("ncclDevKernel_AllReduce", call=(30, 33), work=(35, 50))
         builder.write(tmp_path / f"rank{rank}.json")
-    merge(read_traces(tmp_path), tmp_path / "run.pftrace")
-    decoded = Decoded((tmp_path / "run.pftrace").read_bytes())
+    merge(read_traces(tmp_path), tmp_path / "run.perfetto-trace")
+    decoded = Decoded((tmp_path / "run.perfetto-trace").read_bytes())
     rows = {name: (start, end) for start, end, name, _ in decoded.of("rank 1")}
     assert (rows["outer"], rows["crosses"]) == ((0, 20_000), (10_000, 30_000))
 
@@ -131,26 +131,59 @@ def test_any_number_of_events_may_cross(tmp_path):
             builder.kernel(f"k{row}", (row, row + 40 + row % 3))
         builder.launch("ncclDevKernel_AllReduce", call=(200, 203), work=(205, 210))
         builder.write(tmp_path / f"rank{rank}.json")
-    merge(read_traces(tmp_path), tmp_path / "run.pftrace")
-    decoded = Decoded((tmp_path / "run.pftrace").read_bytes())
+    merge(read_traces(tmp_path), tmp_path / "run.perfetto-trace")
+    decoded = Decoded((tmp_path / "run.perfetto-trace").read_bytes())
     found = {name: (start, end) for start, end, name, _ in decoded.of("rank 1")}
     for row in range(80):
         assert found[f"k{row}"] == (row * 1_000, (row + 40 + row % 3) * 1_000)
 
 
-def test_the_command_writes_an_archive_and_replaces_nothing(run, tmp_path, capsys):
-    output = tmp_path / "run.zip"
-    assert program.run(["merge", str(run), "-o", str(output), "--json"]) == 0
+def test_the_command_writes_a_packed_trace_and_replaces_nothing(run, tmp_path, capsys):
+    output = tmp_path / "run.perfetto-trace.gz"
+    assert program.run(["convert", str(run), "-o", str(output), "--json"]) == 0
     data = json.loads(capsys.readouterr().out)["data"]
     assert data["bytes"] == output.stat().st_size
-    with zipfile.ZipFile(output) as archive:
-        assert archive.infolist()[0].extract_version < 45  # Perfetto opens no zip64 archives
-        assert archive.namelist() == ["run.pftrace"]
-        assert Decoded(archive.read("run.pftrace")).slices
-    assert program.run(["merge", str(run), "-o", str(output)]) != 0
+    assert Decoded(gzip.decompress(output.read_bytes())).slices
+    first = output.read_bytes()
+    assert program.run(["convert", str(run), "-o", str(output)]) != 0
     assert "exists" in capsys.readouterr().err
-    assert program.run(["merge", str(run), "-o", str(tmp_path / "run.json")]) != 0
-    assert ".pftrace or .zip" in capsys.readouterr().err
+    assert program.run(["convert", str(run), "-f", "-o", str(output)]) == 0
+    assert output.read_bytes() == first
+    assert program.run(["convert", str(run), "-o", str(tmp_path / "run.json")]) == 2
+    assert "several ranks are written as one .perfetto-trace" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"must end in \.perfetto-trace or \.perfetto-trace\.gz"):
+        merge(read_traces(run), tmp_path / "run.zip")
+
+
+def test_a_folder_a_pattern_and_files_name_the_same_ranks(run, tmp_path):
+    files = sorted(map(str, run.iterdir()))
+    ways = ([str(run)], [str(run / "rank?.json")], files)
+    for number, given in enumerate(ways):
+        output = tmp_path / f"{number}.perfetto-trace"
+        assert program.run(["convert", *given, "--workers", "1", "-o", str(output)]) == 0
+    merge(read_traces(run), tmp_path / "whole.perfetto-trace")
+    assert len({path.read_bytes() for path in tmp_path.glob("*.perfetto-trace")}) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--step", "1"], "a window has no meaning for several ranks"),
+        (["--table", "kernels"], "--table has no meaning for several ranks"),
+    ],
+)
+def test_what_several_ranks_do_not_have_is_refused(run, tmp_path, words, told, capsys):
+    output = str(tmp_path / "run.perfetto-trace")
+    assert program.run(["convert", str(run), "-o", output, *words]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_folder_or_pattern_of_one_trace_is_that_trace(tmp_path):
+    (tmp_path / "one").mkdir()
+    TraceBuilder().step(1, (0, 9)).write(tmp_path / "one" / "trace.json")
+    for given in (tmp_path / "one", tmp_path / "one" / "t*.json"):
+        assert program.run(["convert", str(given), "-fo", str(tmp_path / "x.json")]) == 0
+    assert read_trace(tmp_path / "x.json").n_events == 1
 
 
 @pytest.mark.skipif(
@@ -160,9 +193,9 @@ def test_perfetto_itself_reads_the_slices_and_arrows(run, tmp_path):
     from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
 
     ranks = read_traces(run)
-    merge(ranks, tmp_path / "run.pftrace")
+    merge(ranks, tmp_path / "run.perfetto-trace")
     config = TraceProcessorConfig(bin_path=shutil.which("trace_processor_shell"))
-    with TraceProcessor(trace=str(tmp_path / "run.pftrace"), config=config) as processor:
+    with TraceProcessor(trace=str(tmp_path / "run.perfetto-trace"), config=config) as processor:
 
         def one(query):
             [row] = processor.query(query)

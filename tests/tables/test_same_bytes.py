@@ -44,7 +44,7 @@ def of_one(trace, number):
 def of_several(traces):
     yield ["ranks", *traces, "--format", "json"]
     yield ["diff", *traces, "--format", "json"]
-    yield ["merge", *traces, "-o", "merged.pftrace"]
+    yield ["convert", *traces, "-o", "merged.perfetto-trace"]
 
 
 def written(folder, seed, commands):

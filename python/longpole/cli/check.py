@@ -10,7 +10,9 @@ import click
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import describe, name_of
+from longpole.cli.answer.problems import require
 from longpole.cli.ask.options import Options, answers, shared_options
+from longpole.cli.ask.pairs import et_option, iteration_option
 from longpole.cli.ask.traces import answer_each, traces_argument, traces_of
 from longpole.engine.recording_cost import RecordingCost, cost_blocks
 from longpole.report.blocks import Entry, Headline, Sentence
@@ -49,27 +51,57 @@ _FAILING: Final = ("data_loss", "altered")
 
 
 @click.command()
-@answers("longpole.cli.check:Checked")
+@answers("longpole.cli.check:Checked", "longpole.cli.answer.linked:Linked")
 @traces_argument
 @click.option("--strict", is_flag=True, help="Exit with 1 if there are warnings.")
+@et_option
+@iteration_option
 @shared_options
-def check(*, traces: Sequence[str], strict: bool, options: Options) -> int:
+def check(
+    *,
+    traces: Sequence[str],
+    strict: bool,
+    execution: str | None,
+    iteration: int | None,
+    options: Options,
+) -> int:
     """List the problems of a trace, and their effect on the answers.
 
     Habits and settings of the program that cost time have a section of their own. The exit code
     is 1 if there is a problem of severity `altered` or `data_loss`, and 0 if there are only
     warnings and notes. Several traces, or those of a folder, are also compared with each other.
 
+    With --et, the answer is how the execution trace was linked to the trace of the same run, what
+    was not linked, and how well the dependencies explain the measured time. The exit code is 3 if
+    the files do not belong together, and 4 if a replay differs from the measured time.
+
     \b
     Examples:
       longpole check trace.json.gz
       longpole check rank*.json.gz --strict --format jsonl
+      longpole check --et et.json kineto.json
     """
     from longpole.remedies.facts import ARGUMENTS
     from longpole.tables.companions import Companions
 
+    if execution is not None:
+        require(len(traces) == 1, "with --et, give the one trace of the same run")
+        require(not strict, "--strict has no meaning with --et")
+        return options.emit(_pair_answer(execution, traces[0], iteration, options))
+    require(iteration is None, "--iteration needs the execution trace, with --et")
     answer = partial(check_answer, strict=strict, companions=Companions())
     return answer_each(traces_of(traces), options, _SCHEMA, answer, arguments=ARGUMENTS)
+
+
+def _pair_answer(execution: str, kineto: str, iteration: int | None, options: Options) -> Answer:
+    """Report how an execution trace was linked to a trace."""
+    from longpole.cli.answer.linked import linked_answer
+    from longpole.formats.convert.execution_trace import link_execution_trace
+    from longpole.formats.read import read_trace
+
+    trace = read_trace(kineto, vocabulary=options.vocabulary)
+    linked = link_execution_trace(execution, trace, iteration=iteration)
+    return linked_answer(_SCHEMA, execution, kineto, linked)
 
 
 class Checked(Row):

@@ -153,7 +153,9 @@ def _after_ranks(folder: Path) -> list[Next]:
     return [
         Next(f"longpole ranks {ranks} --step 1", "one step"),
         Next(f"longpole report {ranks} -o ranks.html", "everything on one page"),
-        Next(f"longpole merge {ranks} -o ranks.pftrace", "one timeline for ui.perfetto.dev"),
+        Next(
+            f"longpole convert {ranks} -o ranks.perfetto-trace", "one timeline for ui.perfetto.dev"
+        ),
         Next(f"longpole {first}", "one rank alone"),
     ]
 

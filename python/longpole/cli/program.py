@@ -56,10 +56,8 @@ class Program(Commands):
             "devices": "List the devices of this machine, their state, and who uses them.",
         },
         "Convert and exchange files": {
-            "convert": "Write a table, or a part of a trace, to a file for other programs.",
-            "merge": "Write the ranks of a run as one aligned trace for ui.perfetto.dev.",
-            "link": "Add the times of a Kineto trace to the execution trace of the same run.",
-            "chakra": "Write, show, check and replay Chakra graphs (.et).",
+            "convert": "Write traces, parts of them and tables to files for other programs.",
+            "chakra": "Check, show and replay Chakra graphs (.et).",
             "mindspore": "Analyse MindSpore profiles without MindSpore.",
             "tunableop": "Read, check, merge, split and tune PyTorch's TunableOp files.",
         },

@@ -12,6 +12,7 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of, record_of
 from longpole.cli.answer.problems import usage_errors
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
+from longpole.cli.ask.pairs import et_option
 from longpole.cli.ask.traces import answer_each, trace_argument
 from longpole.files.writing import new_file
 from longpole.formats.convert.operator_script import operator_script
@@ -33,13 +34,7 @@ _SCHEMA: Final = "longpole.repro/1"
 @trace_argument
 @click.argument("event", metavar="EVENT")
 @output_options()
-@click.option(
-    "--et",
-    "execution",
-    type=click.Path(dir_okay=False, readable=False),
-    metavar="FILE",
-    help="Execution trace of the same run.",
-)
+@et_option
 @shared_options
 def repro(
     *,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, cast
-from zipfile import ZIP_DEFLATED, ZipFile
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from longpole._core import merged_path
 from longpole.files.writing import new_file
@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Merged", "merge"]
 
-_IN_ARCHIVE: Final = "run.pftrace"
+_ENDINGS: Final = (".perfetto-trace", ".perfetto-trace.gz")
 _WIDEST: Final = 120
-_LARGE_BYTES: Final = 1 << 29
-"""Total size of the traces; a merged file is smaller, and zip64 begins at four times this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ def merge(
     traces
         From `read_traces`.
     output
-        A file name ending in `.pftrace`, or in `.zip` to compress the file.
+        A file name ending in `.perfetto-trace`, or in `.perfetto-trace.gz` to compress the file.
     force
         Replace the file if it exists. The traces themselves are never replaced.
     progress
@@ -72,32 +70,28 @@ def merge(
 
     Examples
     --------
-    >>> merge(read_traces("traces/"), "run.pftrace")  # doctest: +SKIP
+    >>> merge(read_traces("traces/"), "run.perfetto-trace")  # doctest: +SKIP
     """
     path = Path(output)
-    if path.suffix not in {".pftrace", ".zip"}:
-        message = f"{path}: the name of the file must end in .pftrace or .zip"
+    if not path.name.endswith(_ENDINGS):
+        message = f"{path}: the name of the file must end in {' or '.join(_ENDINGS)}"
         raise ValueError(message)
     inputs = [Path(name) for name in traces.ranks["path"] if Path(name).exists()]
-    with new_file(path, force=force, inputs=inputs) as unfinished:
-        if path.suffix == ".pftrace":
-            with unfinished.open("wb") as file:
-                n_segments = _write(traces, file, progress)
+    with new_file(path, force=force, inputs=inputs) as unfinished, unfinished.open("wb") as file:
+        if path.suffix == ".gz":
+            # No name and no time of writing: the same traces give the same bytes.
+            with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+                n_segments = _write(traces, packed, progress)
         else:
-            with (
-                ZipFile(unfinished, "w", ZIP_DEFLATED) as archive,
-                archive.open(_IN_ARCHIVE, "w", force_zip64=_is_large(traces)) as member,
-            ):
-                n_segments = _write(traces, cast("BinaryIO", member), progress)
+            n_segments = _write(traces, file, progress)
     return Merged(path, path.stat().st_size, len(traces), n_segments)
 
 
-def _is_large(traces: TraceSet) -> bool:
-    """Whether the archive may need the zip64 format, which Perfetto does not open."""
-    return int(traces.ranks["bytes"].sum()) > _LARGE_BYTES
-
-
-def _write(traces: TraceSet, file: BinaryIO, progress: Callable[[int, int], object] | None) -> int:
+def _write(
+    traces: TraceSet,
+    file: BinaryIO | gzip.GzipFile,
+    progress: Callable[[int, int], object] | None,
+) -> int:
     path = traces.path()
     # Perfetto does not show negative times; clocks that count from a start can be shifted there.
     earlier_ns = min(traces.run_ns[0], 0)

@@ -323,8 +323,8 @@ def _pairs(folder: Path, run: Run) -> list[Source]:
     run.write(pair / "kineto.json")
     document = json.loads((pair / "kineto.json").read_bytes())
     _text(pair / "et.json", json.dumps(execution_trace_of(document)))
-    words = ["--et", str(pair / "et.json"), "--kineto", str(pair / "kineto.json")]
-    _silently("chakra", "convert", *words, "-o", str(folder / "rank.0.et"))
+    words = ["--et", str(pair / "et.json"), str(pair / "kineto.json")]
+    _silently("convert", *words, "-o", str(folder / "rank.0.et"))
     return [
         Source("execution trace", "pair", pair),
         Source("Chakra", "chakra", folder / "rank.0.et"),

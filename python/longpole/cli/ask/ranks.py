@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from longpole.cli.ask.options import Options
     from longpole.jobs.trace_set import TraceSet
 
-__all__ = ["answer_ranks", "rank_progress", "reading_options", "sources_argument"]
+__all__ = ["answer_ranks", "rank_progress", "reading_options", "sources_argument", "workers_option"]
 
 _PATH = click.Path(readable=False)  # only for the shell completion of file names
 
@@ -30,17 +30,19 @@ sources_argument = click.argument(
 """A directory, a glob pattern, or traces of ranks."""
 
 
+workers_option: Final = click.option(
+    "--workers",
+    type=COUNT,
+    metavar="N",
+    help="Number of traces to hold in memory at once.  [default: one for each CPU, at most 4]",
+)
+
+
 reading_options: Final = gather(
     "reading",
     {
         "step_name": step_name_option,
-        "workers": click.option(
-            "--workers",
-            type=COUNT,
-            metavar="N",
-            help="Number of traces to hold in memory at once.  [default: one for each CPU, at most "
-            "4]",
-        ),
+        "workers": workers_option,
         "engine": click.option(
             "--engine",
             type=click.Choice(ENGINES),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from longpole._core import read_chakra as read_core
 from longpole.errors import WindowError
@@ -142,7 +142,7 @@ def write_et_plus(
     linked: LinkedTrace,
     path: str | os.PathLike[str],
     *,
-    compatible: Literal["chakra"] | None = None,
+    gaps: bool = True,
     overwrite: bool = False,
 ) -> None:
     """Write a linked execution trace as an ET+ file (JSON).
@@ -153,8 +153,8 @@ def write_et_plus(
         The result of `link_execution_trace`.
     path
         The file.
-    compatible
-        `"chakra"` for exactly the nodes and members that Chakra's linker writes.
+    gaps
+        Whether to create nodes for the time of threads between operators.
     overwrite
         Whether to replace an existing file.
 
@@ -164,7 +164,7 @@ def write_et_plus(
         The file exists and `overwrite` is not set, or it is one of the linked files.
     """
     with new_file(Path(path), force=overwrite, inputs=linked.inputs) as file:
-        linked.core.write_et_plus(file, compatible == "chakra")
+        linked.core.write_et_plus(file, not gaps)
 
 
 def write_parquet(
@@ -192,8 +192,9 @@ def load_sync_dependencies(
 ) -> dict[int, list[int]]:
     """Return the External ids of events that waited for a device, with those of the awaited events.
 
-    The arguments and the result are those of the function with this name in Chakra's device trace
-    loader. The waits are those in the dependency graph of one window.
+    The waits are those in the dependency graph of one window. The arguments are those of the
+    function with this name in Chakra's device trace loader, whose result differs: it also contains
+    activities that had not ended when the event began.
 
     Parameters
     ----------

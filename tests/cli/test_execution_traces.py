@@ -1,12 +1,14 @@
-"""`longpole link` and `longpole chakra`, as a user runs them."""
+"""Execution traces on the command line: `convert --et`, `check --et` and `chakra`."""
 
 from __future__ import annotations
 
 import json
 import re
 
+import polars as pl
 import pytest
 
+import longpole
 from longpole.cli.program import run
 from longpole.testing import TraceBuilder
 from real_traces import SHARED
@@ -33,30 +35,79 @@ def pair(tmp_path):
     )
     builder.write(tmp_path / "kineto.json")
     (tmp_path / "et.json").write_text(json.dumps(ET))
-    return ["--et", str(tmp_path / "et.json"), "--kineto", str(tmp_path / "kineto.json")]
+    return ["--et", str(tmp_path / "et.json"), str(tmp_path / "kineto.json")]
 
 
-def test_link_says_what_was_joined(pair, capsys, tmp_path):
-    assert run(["link", *pair, "-o", str(tmp_path / "et_plus.json"), "--json"]) == 0
+def test_check_says_what_was_linked(pair, capsys):
+    assert run(["check", *pair, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["data"]
     assert found["nodes"] == {"device": 1, "gap": 1, "operator": 4}
     assert found["dependencies"]["launch"] == 1
+    assert run(["check", *pair]) == 0
+    assert "Linked by thread order: 2 nodes." in capsys.readouterr().out
+
+
+def test_an_execution_trace_with_times_is_written(pair, capsys, tmp_path):
+    assert run(["convert", *pair, "-o", str(tmp_path / "et_plus.json"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["data"]
+    assert (found["table"], found["rows"]) == ("ET+", 6)
     nodes = {
         node["id"]: node for node in json.loads((tmp_path / "et_plus.json").read_text())["nodes"]
     }
     assert (nodes[3]["ts"], nodes[3]["inclusive_dur"], nodes[4]["exclusive_dur"]) == (0, 20, 50)
-    assert run(["link", *pair, "-o", str(tmp_path / "et_plus.json")]) != 0
+    assert run(["convert", *pair, "-o", str(tmp_path / "et_plus.json")]) != 0
 
 
-def test_the_options_of_chakras_linker_are_taken(pair, capsys):
-    theirs = ["--chakra-host-trace", pair[1], "--chakra-device-trace", pair[3], "--rank", "0"]
-    assert run(["link", *theirs]) == 0
-    assert "Linked by thread order: 2 nodes." in capsys.readouterr().out
+@pytest.mark.parametrize("table", [None, "nodes", "dependencies", "unlinked", "collectives"])
+def test_tables_of_what_was_linked_are_written(pair, tmp_path, table):
+    output = tmp_path / "table.parquet"
+    words = [] if table is None else ["--table", table]
+    assert run(["convert", *pair, *words, "-o", str(output)]) == 0
+    linked = longpole.link_execution_trace(pair[1], pair[2])
+    expected = getattr(linked, table or "nodes")
+    assert pl.read_parquet(output).cast(expected.schema).equals(expected)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["x.et"], "needs the execution trace of the same run, with --et"),
+        (["x.csv", "--table", "nodes"], "--table nodes needs the execution trace, with --et"),
+        (["x.json", "--no-gaps"], "--no-gaps has no meaning for a trace"),
+        (["x.json", "--iteration", "0"], "--iteration has no meaning for a trace"),
+        (["x.json", "--workers", "2"], "--workers has no meaning for a trace"),
+    ],
+)
+def test_what_belongs_to_an_execution_trace_needs_one(pair, tmp_path, words, told, capsys):
+    output, *options = words
+    assert run(["convert", pair[2], "-o", str(tmp_path / output), *options]) == 2
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["x.zip"], "with --et, --output is a folder or ends in .json, .et"),
+        (["x.csv", "--table", "kernels"], "with --et, --table is one of nodes, dependencies"),
+        (["x.et", "--step", "1"], "a window has no meaning for this file of an execution trace"),
+        (["x.csv", "--no-gaps"], "--no-gaps has no meaning for this file"),
+    ],
+)
+def test_what_an_execution_trace_does_not_have_is_refused(pair, tmp_path, words, told, capsys):
+    output, *options = words
+    assert run(["convert", *pair, "-o", str(tmp_path / output), *options]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_check_takes_one_trace_with_an_execution_trace(pair, capsys):
+    for words in ([*pair, pair[2]], [*pair, "--strict"], [pair[2], "--iteration", "0"]):
+        assert run(["check", *words]) == 2
+    assert "--iteration needs the execution trace, with --et" in capsys.readouterr().err
 
 
 def test_a_graph_is_written_checked_shown_and_replayed(pair, capsys, tmp_path):
     graph = str(tmp_path / "rank.0.et")
-    assert run(["chakra", "convert", *pair, "-o", graph]) == 0
+    assert run(["convert", *pair, "-o", graph]) == 0
     assert run(["chakra", "check", graph]) == 0
     assert "no problems found" in capsys.readouterr().out
     assert run(["chakra", "replay", graph, "--json"]) == 0
@@ -78,7 +129,7 @@ def pair_that_waits_outside(tmp_path):
     )
     builder.write(tmp_path / "kineto.json")
     (tmp_path / "et.json").write_text(json.dumps(ET))
-    return ["--et", str(tmp_path / "et.json"), "--kineto", str(tmp_path / "kineto.json")]
+    return ["--et", str(tmp_path / "et.json"), str(tmp_path / "kineto.json")]
 
 
 def test_a_replay_that_misses_the_run_is_warned_about_with_the_place(
@@ -86,8 +137,9 @@ def test_a_replay_that_misses_the_run_is_warned_about_with_the_place(
 ):
     graph = str(tmp_path / "rank.0.et")
     commands = (
-        ["link", *pair_that_waits_outside],
-        ["chakra", "convert", *pair_that_waits_outside, "-o", graph],
+        ["check", *pair_that_waits_outside],
+        ["convert", *pair_that_waits_outside, "-o", str(tmp_path / "et_plus.json")],
+        ["convert", *pair_that_waits_outside, "-o", graph],
         ["chakra", "check", graph],
         ["chakra", "replay", graph],
     )
@@ -104,7 +156,7 @@ def test_a_replay_that_misses_the_run_is_warned_about_with_the_place(
 
 
 def test_a_replay_that_takes_the_time_of_the_run_is_not_warned_about(pair, capsys):
-    assert run(["link", *pair]) == 0
+    assert run(["check", *pair]) == 0
     assert capsys.readouterr().err == ""
 
 
@@ -113,18 +165,24 @@ def test_files_that_do_not_belong_together_end_with_3_and_a_hint(capsys):
     pairs = SHARED / "et_pairs"
     execution = str(pairs / "wrong_pair_with_resnet_a100.et.json.gz")
     trace = str(pairs / "resnet_a100.kineto.json.gz")
-    assert run(["link", "--et", execution, "--kineto", trace]) == 3
+    assert run(["check", "--et", execution, trace]) == 3
     text = capsys.readouterr().err
     assert "581 the name" in text
     assert "hint: give the two files of one rank of one run" in text
 
 
-def test_explain_names_the_call_and_what_it_waited_for(capsys):
+def test_check_names_the_call_and_what_it_waited_for(capsys):
     pairs = SHARED / "et_pairs"
     if not pairs.exists():
         pytest.skip("no real pairs beside the project")
     names = ("alexnet_synth.et.json.gz", "alexnet_synth.kineto.json.gz")
     execution, trace = (str(pairs / name) for name in names)
-    assert run(["link", "--et", execution, "--kineto", trace, "--explain"]) == 0
+    assert run(["check", "--et", execution, trace, "--json"]) == 0
+    waits = json.loads(capsys.readouterr().out)["data"]["waits"]
+    [wait] = [wait for wait in waits if wait["node"] == 182]
+    assert (wait["kind"], wait["name"]) == ("sync", "aten::conv2d")
+    assert (wait["call"], wait["evidence"]) == ("cudaDeviceSynchronize", "recorded")
+    assert run(["check", "--et", execution, trace]) == 0
     text = capsys.readouterr().out
-    assert "sync: node 182 (aten::conv2d) waits, in cudaDeviceSynchronize, for node" in text
+    assert "waits, in cudaStreamSynchronize, for node" in text
+    assert f"{len(waits) - 5} more waits: `--json` lists all" in text
