@@ -12,7 +12,7 @@ FROM ?= 0
 PEERS ?= torch mindspore hta
 WALKED ?= 20000
 
-.PHONY: help run docs test test-rust test-python test-long fuzz fuzz-coverage walk audit test-real test-peers bench-read bench-truth bench-quiet bench-commands bench-path bench-analyses bench-runner bench-extract bench-chakra bench-compare bench-diff bench-tune clean tools
+.PHONY: help run docs test test-rust test-python test-long fuzz fuzz-coverage walk audit test-real test-peers bench-read bench-truth bench-quiet bench-commands bench-path bench-tables bench-runner bench-extract bench-chakra bench-compare bench-diff bench-tune clean tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -127,8 +127,8 @@ bench-path: $(BUILT) ## time the critical path, on a trace and on a graph of 10 
 	$(BIN)/python benches/bench_path.py
 	cargo bench --locked --bench critical_path
 
-bench-analyses: $(BUILT) ## time every table after reading, and HTA where it is installed
-	$(BIN)/python benches/bench_analyses.py
+bench-tables: $(BUILT) ## time every table after reading, and HTA where it is installed
+	$(BIN)/python benches/bench_tables.py
 
 clean: ## remove what was built
 	rm -rf $(VENV) .venv-* .build target

@@ -78,7 +78,7 @@ impl Trace {
         CriticalPath::find(py, self.tables(), graph, window, longest)
     }
 
-    /// Returns the verdict of a window, and the queries for remedies; see `longpole.verdict`. If
+    /// Returns the verdict of a window, and the queries for remedies; see `longpole.answer`. If
     /// there are many windows, the queries are about a few representative ones, or about all of them
     /// with `every_window`.
     #[pyo3(signature = (window, *, data_load, step_name, every_window))]

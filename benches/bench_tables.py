@@ -6,7 +6,7 @@ is installed (`pip install traceinsight`), has read the same file before; its pl
 off. The file is made by `workloads.py`; `LONGPOLE_BENCH_TRACE` names another,
 `LONGPOLE_BENCH_MEGABYTES` a size.
 
-    python benches/bench_analyses.py [--no-hta]
+    python benches/bench_tables.py [--no-hta]
 """
 
 from __future__ import annotations
