@@ -29,11 +29,12 @@ def test_a_run_its_results_and_the_best(bench, tmp_path):
     assert first.endswith(" s: 2 ok")
     assert last == "  results: jobs.results.jsonl"
 
-    shown = bench("results", "jobs.results.jsonl").stdout.splitlines()
-    assert shown[0].split()[:4] == ["job", "outcome", "attempt", "took"]
-    assert shown[1].split()[:3] == ["gemm", "ok", "1"]
-    best = json.loads(bench("best", "jobs.results.jsonl", "--tag", "m", "--format", "json").stdout)
-    assert best["schema"] == "longpole.bench.best/1"
+    shown = bench("compare", "jobs.results.jsonl", "--by", "job").stdout.splitlines()
+    assert shown[0] == "jobs.results.jsonl: 2 jobs: 2 ok"
+    assert shown[2].split()[:4] == ["job", "outcome", "attempt", "took"]
+    assert shown[3].split()[:3] == ["gemm", "ok", "1"]
+    best = json.loads(bench("compare", "jobs.results.jsonl", "--by", "tag=m", "--json").stdout)
+    assert best["data"]["outcomes"] == {"ok": 2}
     (row,) = best["data"]["best"]
     assert (row["key"], row["name"], row["time_ns"], row["id"]) == ("64", "gemm", 500000, "gemm")
     assert isinstance(row["time_ns"], int)
@@ -42,7 +43,7 @@ def test_a_run_its_results_and_the_best(bench, tmp_path):
 def test_one_command_many_times(bench):
     options = ["-o", "r.jsonl", "--runs", "3", "--key", "k", "--job-format", "none"]
     assert bench("run", *options, "--", "echo", "--x").returncode == 0
-    shown = json.loads(bench("results", "r.jsonl", "--json").stdout)
+    shown = json.loads(bench("compare", "r.jsonl", "--by", "job", "--json").stdout)
     rows = shown["data"]["records"]
     assert [row["stdout_tail"] for row in rows] == ["--x\n"] * 3
     assert [row["id"] for row in rows] == ["k", "k#2", "k#3"]
@@ -54,7 +55,9 @@ def test_failures_are_shown_and_give_exit_code_1(bench, tmp_path):
     assert ran.returncode == 1
     assert ran.stderr == "nonzero: bad: exit status 3: why\n"
     assert json.loads(ran.stdout)["data"]["outcomes"] == {"nonzero": 1, "ok": 1}
-    assert bench("results", "jobs.results.jsonl", "--outcome", "nonzero").stdout.count("\n") == 2
+    where = ("--by", "job", "--where", "outcome = 'nonzero'", "--format", "csv")
+    shown = bench("compare", "jobs.results.jsonl", *where).stdout.splitlines()
+    assert [line.split(",")[0] for line in shown] == ["id", "bad"]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -70,9 +73,10 @@ def test_an_interrupted_run_says_how_to_go_on(bench, tmp_path, number, code):
         os.kill(process.pid, number)
         _, said = process.communicate(timeout=120)
     assert process.returncode == code
-    assert "continue with `longpole bench resume jobs.results.jsonl`" in said
+    assert "continue with `longpole bench run --resume -o jobs.results.jsonl`" in said
     assert "Traceback" not in said
-    assert bench("resume", "jobs.results.jsonl").stdout.splitlines()[0].endswith(": 6 ok")
+    resumed = bench("run", "jobs.jsonl", "--resume")
+    assert resumed.stdout.splitlines()[0].endswith(": 6 ok")
     # None that was finished ran twice; the one that was cut short may have.
     assert (tmp_path / "runs").read_text().count("x") in {6, 7}
 
@@ -82,7 +86,7 @@ def test_results_are_not_replaced_unasked(bench, tmp_path):
     assert bench("run", "jobs.jsonl").returncode == 0
     again = bench("run", "jobs.jsonl")
     assert again.returncode == 3
-    assert "hint: `longpole bench resume jobs.results.jsonl`" in again.stderr
+    assert "hint: `longpole bench run --resume -o jobs.results.jsonl`" in again.stderr
     assert bench("run", "jobs.jsonl", "-f").returncode == 0
 
 
@@ -132,15 +136,15 @@ def test_a_run_that_cannot_start_leaves_earlier_results_as_they_are(
         (["run", "--devices", "17", "--", "true"], 5, "error: '17' is not a device here"),
         (["run", "--runs", "0", "--", "true"], 2, "0 is not in the range 1<=x"),
         (["run", "--retries", "-1", "--", "true"], 2, "-1 is not in the range 0<=x"),
-        (["results", "missing.jsonl"], 3, "error: missing.jsonl: no such file"),
+        (["compare", "missing.jsonl"], 3, "error: missing.jsonl: no such file"),
         (
             ["compare", "nofile", "b"],
             3,
             "error: nofile: there is neither a file nor a baseline of that name [file_not_found]",
         ),
         (["run", "-f", "-o", ".", "--", "true"], 2, "File '.' is a directory"),
-        (["resume", "."], 2, "File '.' is a directory"),
-        (["resume", "missing.jsonl"], 3, "missing.plan.json is missing"),
+        (["run", "--resume", "-o", "."], 2, "File '.' is a directory"),
+        (["run", "--resume", "-o", "missing.jsonl"], 3, "missing.plan.json is missing"),
         (["odd"], 2, "'odd' is not a command of bench"),
     ],
 )
@@ -166,46 +170,90 @@ def test_a_file_of_jobs_that_is_none_is_named_with_the_line(bench, tmp_path, lin
     assert [path.name for path in tmp_path.iterdir()] == ["jobs.jsonl"]
 
 
-@pytest.mark.parametrize("command", ["best", "results"])
+@pytest.mark.parametrize("by", ["key", "job", "attempt"])
 @pytest.mark.parametrize("content", ["", "my notes\n", '{"key": "a", "samples_ns": [1]}\n'])
-def test_a_file_without_a_record_of_a_run_is_no_answer(bench, tmp_path, command, content):
+def test_a_file_without_a_record_of_a_run_is_no_answer(bench, tmp_path, by, content):
     (tmp_path / "r.jsonl").write_text(content)
-    refused = bench(command, "r.jsonl")
+    refused = bench("compare", "r.jsonl", "--by", by)
     assert (refused.returncode, refused.stdout) == (3, "")
     assert refused.stderr == "error: r.jsonl contains no record of a run [results]\n"
 
 
 def test_nothing_to_choose_from_is_inconclusive(bench):
     bench("run", "-o", "r.jsonl", "--", "sh", "-c", "echo OP:a,TIME:0,WS:0")
-    assert bench("best", "r.jsonl").returncode == 4
+    assert bench("compare", "r.jsonl").returncode == 4
 
 
 def test_no_record_of_an_outcome_is_an_answer(bench):
     bench("run", "-o", "r.jsonl", "--devices", "cpu", "--job-format", "none", "--", "true")
-    shown = bench("results", "r.jsonl", "--outcome", "timeout")
-    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "no such record\n", "")
-    assert bench("results", "r.jsonl", "--outcome", "late").returncode == 2
+    shown = bench("compare", "r.jsonl", "--by", "job", "--where", "outcome = 'timeout'")
+    said = "r.jsonl: 0 jobs\n\n  no such record\n"
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, said, "")
+    assert bench("compare", "r.jsonl", "--by", "job", "--where", "outcom = 1").returncode == 2
 
 
 def test_jobs_without_the_tag_to_choose_by_are_left_out_and_counted(bench, tmp_path):
     write_jobs(tmp_path, GEMM, {**GEMM, "key": "other", "tags": {}})
     bench("run", "jobs.jsonl", "-o", "r.jsonl", "--devices", "cpu")
-    some = json.loads(bench("best", "r.jsonl", "--tag", "m", "--json").stdout)
+    some = json.loads(bench("compare", "r.jsonl", "--by", "tag=m", "--json").stdout)
     assert [row["key"] for row in some["data"]["best"]] == ["64"]
     assert [(each["code"], each["count"]) for each in some["warnings"]] == [("no_tag", 1)]
-    none = bench("best", "r.jsonl", "--tag", "nosuch")
+    none = bench("compare", "r.jsonl", "--by", "tag=nosuch")
     assert none.returncode == 4
     assert none.stdout.endswith("2 jobs without the tag 'nosuch' left out\n")
+
+
+def test_a_run_is_continued_with_its_own_jobs(bench, tmp_path):
+    write_jobs(tmp_path, GEMM, {**GEMM, "key": "other"})
+    bench("run", "jobs.jsonl", "--runs", "2", "--devices", "cpu")
+    again = bench("run", "jobs.jsonl", "--resume", "--json")
+    assert json.loads(again.stdout)["data"]["n_done_before"] == 4
+    write_jobs(tmp_path, GEMM)
+    refused = bench("run", "jobs.jsonl", "--resume")
+    assert refused.returncode == 2
+    assert "jobs.jsonl has other jobs than the run in jobs.results.jsonl" in refused.stderr
+    assert bench("run", "--resume", "-o", "jobs.results.jsonl").returncode == 0
+    for words in (["run", "--resume"], ["run", "--resume", "-o", "x.jsonl", "--", "true"]):
+        assert bench(*words).returncode == 2
+
+
+def test_a_file_is_compared_with_the_baseline_that_it_was_saved_as(bench, tmp_path):
+    write_jobs(tmp_path, GEMM)
+    bench("run", "jobs.jsonl", "--runs", "4", "--devices", "cpu")
+    saved = bench("compare", "jobs.results.jsonl", "--save", "main")
+    assert (saved.returncode, saved.stderr) == (0, "kept as .longpole/baselines/main.jsonl\n")
+    compared = bench("compare", "main", "jobs.results.jsonl", "--json")
+    assert json.loads(compared.stdout)["data"]["differences"][0]["key"] == "gemm"
+    again = bench("compare", "jobs.results.jsonl", "--save", "main")
+    assert (again.returncode, again.stdout) == (2, "")
+    assert "the baseline main already exists; -f replaces it" in again.stderr
+    assert bench("compare", "jobs.results.jsonl", "--save", "main", "-f").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["a.jsonl", "--key", "x"],
+        ["a.jsonl", "b.jsonl", *("--key", "x") * 3],
+        ["a.jsonl", "b.jsonl", "--by", "job"],
+        ["a.jsonl", "b.jsonl", "--where", "key = 'x'"],
+        ["a.jsonl", "--by", "tag="],
+        ["a.jsonl", "--by", "keys"],
+    ],
+)
+def test_options_of_compare_that_do_not_fit_are_refused(bench, words):
+    refused = bench("compare", *words)
+    assert (refused.returncode, refused.stdout) == (2, "")
 
 
 def test_what_programs_print_is_escaped(bench, tmp_path):
     name = "\x1b[31m=1+1|x"
     write_jobs(tmp_path, {"argv": ["printf", f"OP:{name},TIME:1,WS:0\\n"], "key": "=cmd"})
     bench("run", "jobs.jsonl", "-o", "r.jsonl")
-    assert "\x1b" not in bench("best", "r.jsonl").stdout
-    assert "\\|x" in bench("best", "r.jsonl", "--format", "md").stdout
-    assert "\n'=cmd," in bench("best", "r.jsonl", "--format", "csv").stdout
-    (row,) = json.loads(bench("best", "r.jsonl", "--json").stdout)["data"]["best"]
+    assert "\x1b" not in bench("compare", "r.jsonl").stdout
+    assert "\\|x" in bench("compare", "r.jsonl", "--format", "md").stdout
+    assert "\n'=cmd," in bench("compare", "r.jsonl", "--format", "csv").stdout
+    (row,) = json.loads(bench("compare", "r.jsonl", "--json").stdout)["data"]["best"]
     assert row["name"] == name
 
 

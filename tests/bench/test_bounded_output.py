@@ -106,7 +106,7 @@ def test_no_rows_at_all_cannot_be_asked_for(max_rows):
 
 def test_a_long_log_says_what_is_left_out(tmp_path):
     (tmp_path / "a.log").write_text("".join(f"OP:a,TIME:{n},WS:0\n" for n in range(1, 30)))
-    command = [sys.executable, "-m", "longpole", "bench", "extract", "a.log", "--max-rows", "9"]
+    command = [sys.executable, "-m", "longpole", "bench", "extract", "a.log", "--top", "9"]
     answer = subprocess.run(
         [*command, "--json"], capture_output=True, text=True, check=False, cwd=tmp_path
     )

@@ -100,7 +100,7 @@ def decided_in(results):
 def start(results, n_batch):
     """Begin a run, or go on with it."""
     if results.exists() and whole_rows(results):
-        command = [*LONGPOLE, "resume", results.name]
+        command = [*LONGPOLE, "run", "--resume", "-o", results.name]
     else:
         results.unlink(missing_ok=True)
         devices = ["--devices", "fake:2", "--grace", "0.2", "-f"]
@@ -183,7 +183,7 @@ def test_half_a_first_row_is_refused_and_left(folder):
     with start(results, "first") as process:  # this writes the plan as well
         assert process.wait() == 0
     results.write_text('{"schema": "longpole.bench.record/1", "id": "j0')
-    for command in (["run", "jobs.jsonl", "-o", "r.jsonl"], ["resume", "r.jsonl"]):
+    for command in (["run", "jobs.jsonl", "-o", "r.jsonl"], ["run", "--resume", "-o", "r.jsonl"]):
         answer = subprocess.run([*LONGPOLE, *command], capture_output=True, text=True, check=False)
         assert answer.returncode == 3
         assert "r.jsonl contains no record" in answer.stderr

@@ -85,7 +85,7 @@ def test_work_is_an_expression_of_the_axes(capsys):
         capsys,
         "kernels_here:gemm",
         *["--axis", "n=10,20", "-o", "out.jsonl"],
-        *["--bytes", "3*n*n*4", "--flops", "2*n**3", "--dtype", "fp32"],
+        *["--bytes", "3*n*n*4", "--flops", "2*n**3:fp32"],
         processes=1,
         budget="0.5",
     )
@@ -98,6 +98,12 @@ def test_work_is_an_expression_of_the_axes(capsys):
     assert (first.sampling["flops"], first.sampling["dtype"]) == (2000, "fp32")
     time("kernels_here:gemm", "--axis", "n=10", "--bytes", "1e6*n", processes=1)
     assert " GB/s" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["2*n:", "2*n:fp33", "2*n:fp32:fp16", ":fp32"])
+def test_operations_of_an_unknown_type_are_wrong_use(capsys, text):
+    assert time("kernels_here:gemm", "--axis", "n=1", "--flops", text, processes=1) == 2
+    assert "--flops" in capsys.readouterr().err
 
 
 def test_an_expression_without_its_axis_is_wrong_use(capsys):

@@ -69,8 +69,8 @@ def test_no_command_empties_a_foreign_file(bench, tmp_path, command):
     (tmp_path / "t.jsonl").write_text(PRECIOUS)
     bench("run", "-o", "u.jsonl", "--devices", "cpu", "--job-format", "none", "--", "true")
     (tmp_path / "u.plan.json").rename(tmp_path / "t.plan.json")
-    arguments = ["-f", "-o", "t.jsonl", "--", "true"] if command == "run" else ["t.jsonl"]
-    answer = bench(command, *arguments)
+    arguments = ["-f", "--", "true"] if command == "run" else ["--resume"]
+    answer = bench("run", "-o", "t.jsonl", *arguments)
     assert answer.returncode != 0
     assert "t.jsonl contains" in answer.stderr
     assert (tmp_path / "t.jsonl").read_text() == PRECIOUS
@@ -300,7 +300,7 @@ def test_a_disk_without_space_is_named(bench, tmp_path):
     assert "r.jsonl cannot be written" in answer.stderr
     assert "rescued-1.jsonl" in answer.stderr
     assert set(ids(tmp_path / "r.jsonl")) <= {"true", *(f"true#{n}" for n in range(2, 10))}
-    assert bench("results", "r.jsonl").returncode == 0
+    assert bench("compare", "r.jsonl", "--by", "job").returncode == 0
 
 
 @contextlib.contextmanager
@@ -362,7 +362,7 @@ def test_a_row_with_a_time_that_is_none_is_damaged_and_never_wins(bench, tmp_pat
     )
     stored = read_results(path)
     assert ([each.id for each in stored.records], stored.skipped) == (["b"], 1)
-    best = json.loads(bench("best", "r.jsonl", "--json").stdout)
+    best = json.loads(bench("compare", "r.jsonl", "--json").stdout)
     assert [each["name"] for each in best["data"]["best"]] == ["sound"]
     assert best["warnings"][0]["code"] == "no_record"
 
@@ -373,7 +373,7 @@ def test_the_last_word_on_a_job_is_found_in_one_stream(bench, tmp_path):
     first = record("a", best=fast, results=(fast,), is_final=False).to_dict()
     second = record("a", best=slow, results=(slow,)).to_dict()
     path.write_text("".join(json.dumps(each) + "\n" for each in (first, second)))
-    best = json.loads(bench("best", "r.jsonl", "--json").stdout)
+    best = json.loads(bench("compare", "r.jsonl", "--json").stdout)
     assert best["data"]["best"][0]["name"] == "slow"
 
 

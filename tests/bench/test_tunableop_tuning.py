@@ -94,7 +94,7 @@ def test_gemms_that_are_known_are_not_tuned_again_and_stay_in_the_file():
     header = "Validator,PT_VERSION,2.10.0\nValidator,GCN_ARCH_NAME,fake\n"
     row = "GemmTunableOp_Half_TN,tn_{0}_8_8_ld_8_8_{0},Gemm_Old_7,0.5\n"
     known = (header + row.format(2) + row.format(99)).encode()
-    done = fake(n=1, known=known)
+    done = fake(n=1, reuse=[known])
     assert (done.n_gemms, done.n_known, done.failures) == (3, 1, [])
     assert dict(done.file.results.select("m", "solution").iter_rows()) == {
         1: "Gemm_Fake_0",
@@ -102,8 +102,11 @@ def test_gemms_that_are_known_are_not_tuned_again_and_stay_in_the_file():
         2: "Gemm_Old_7",
         99: "Gemm_Old_7",
     }
-    everything = fake(n=1, known=done.file, filename="again.csv")
+    everything = fake(n=1, reuse=[done.file], filename="again.csv")
     assert (everything.n_known, everything.file.text) == (3, done.file.text)
+    halves = [header.encode() + row.format(m).encode() for m in (1, 2)]
+    both = fake(n=1, reuse=halves, filename="both.csv")
+    assert (both.n_known, both.file.count("result")) == (2, 3)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +136,7 @@ def test_known_results_of_another_version_are_refused():
     record([1, 2])
     known = b"Validator,PT_VERSION,2.9.0\nGemmTunableOp_Half_TN,tn_2_8_8_ld_8_8_2,Default,1\n"
     with pytest.raises(ResultsError, match="PT_VERSION"):
-        fake(n=1, known=known)
+        fake(n=1, reuse=[known])
 
 
 def test_output_is_never_written_over_and_nothing_begins_in_vain():

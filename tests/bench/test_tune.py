@@ -232,7 +232,7 @@ def test_of_twelve_programs_a_broken_wrong_or_slow_one_never_wins(capsys):
     assert "broken" in messages["not_started"]
     assert "4,096 of 4,096 numbers are wrong" in messages["wrong"]
     wrong = [each for each in read_results("out.jsonl").records if each.outcome == "wrong"]
-    assert all(each.best is None for each in wrong)  # `bench best` does not choose them either
+    assert all(each.best is None for each in wrong)  # `bench compare` does not choose them either
     assert not list(Path(".longpole/tune/outputs").iterdir())
 
 

@@ -217,7 +217,7 @@ def test_a_missing_file_is_one_sentence_and_exit_3(longpole):
 READERS = (
     *("summary", "check", "path", "whatif", "table", "diff", "ranks"),
     *("report -o out.html", "convert -o out.json", "chakra check", "tune"),
-    *("bench results", "bench best", "bench compare", "bench extract", "summary --vocabulary"),
+    *("bench compare", "bench extract", "summary --vocabulary"),
 )
 
 

@@ -19,9 +19,9 @@ _NAMES_THINGS_OF_THE_COMMAND = {
     "--timeout",
     "--budget",
     "--gate",
-} | {"--job-format"}
+} | {"--job-format", "--key", "--by"}
 # One word for two things: what it is about decides, and one command has only one of them.
-_HOMONYMS = {"--untuned", "--step-time", "--resume"}
+_HOMONYMS = {"--step-time"}
 _OTHER_SPELLINGS = {
     "--out": "--output",
     "--outfile": "--output",
@@ -96,7 +96,7 @@ def test_a_quantity_is_shown_alike(name):
 
 def test_only_commands_that_answer_have_a_format():
     with_format = {command for name, _, command in OPTIONS if name == "--format"}
-    silent = ("guide", "completion", "schema", "mcp", "bench baseline")
+    silent = ("guide", "completion", "schema", "mcp")
     assert not with_format & {f"longpole {command}" for command in silent}
 
 

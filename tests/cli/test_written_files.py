@@ -47,25 +47,15 @@ WRITES = {
     ("mindspore", "-o"): ("profile -o {}", ""),
     ("demo", "folder"): ("{} -f", ""),
     ("bench run", "-o"): ("jobs.jsonl -o {} -f --devices cpu", ".jsonl"),
-    ("bench resume", "results"): ("{}", ".jsonl"),
     ("bench time", "-o"): ("-o {} -f --runs 1 --budget 0.1 -- sh work.sh", ".jsonl"),
     ("tune", "-o"): ("task.toml --devices cpu --runs 1 --reuse runs.jsonl -o {} -f", ".jsonl"),
-    ("tune", "--write-configs"): (
-        "task.toml --devices cpu --runs 1 -f --write-configs {}",
-        ".json",
-    ),
-    ("tunableop merge", "-o"): ("a0.csv a1.csv -o {} -f", ".csv"),
-    ("tunableop split", "-o"): ("a0.csv --parts 1 -o {} -f", "0.csv %d.csv"),
-    ("tunableop untuned", "-o"): ("a0.csv a1.csv -o {} -f", ".csv"),
-    ("tunableop pin", "-o"): ("a0.csv --parameters tn -o {} -f", ".csv"),
-    ("tunableop unpin", "-o"): ("a0.csv --parameters tn -o {} -f", ".csv"),
+    ("tunableop edit", "-o"): ("a0.csv a1.csv -o {} -f", ".csv"),
+    ("tunableop show", "-o"): ("--untuned a0.csv a1.csv -o {} -f", ".csv"),
     ("tunableop tune", "-o"): (
         f"a?.csv --devices fake:1 --worker '{sys.executable} {WORKER} .' -o {{}} -f",
         "_full0.csv .csv",
     ),
 }
-# Of these, the argument is only read together with what an earlier run wrote.
-ADDS_ONLY = {("bench resume", "results")}
 
 
 def commands(group=longpole, words=()):
@@ -171,7 +161,7 @@ def test_every_option_to_write_a_file_says_so():
         or any(text.startswith("--write") for text in parameter.opts)
     }
     # A baseline is stored under a name, not under a path.
-    assert names - {name for name, _ in written()} == {"bench baseline"}
+    assert names - {name for name, _ in written()} == {"bench compare"}
 
 
 @pytest.mark.parametrize("key", WRITES, ids=" ".join)
@@ -181,14 +171,13 @@ def test_an_input_is_never_written_to(key, folder, capsys):
         from mindspore_files import cpu_profile
 
         cpu_profile(folder / "profile")
-    if key not in ADDS_ONLY:
-        fresh = f"fresh{ending}"
-        assert call(key, fresh) in {0, 1, 4}, capsys.readouterr().err
-        if key[0] not in {"mindspore", "tunableop tune"}:  # which never write over anything
-            assert call(key, fresh) in {0, 1, 4}, "with -f, an earlier file is replaced"
+    fresh = f"fresh{ending}"
+    assert call(key, fresh) in {0, 1, 4}, capsys.readouterr().err
+    if key[0] not in {"mindspore", "tunableop tune"}:  # which never write over anything
+        assert call(key, fresh) in {0, 1, 4}, "with -f, an earlier file is replaced"
     capsys.readouterr()
     files = inputs_of(key)
-    assert files or key[0] in {"demo", "bench resume", "bench time"}
+    assert files or key[0] in {"demo", "bench time"}
     for place, file in enumerate(files):
         for name in names_of(file, key, place):
             before = contents()

@@ -133,7 +133,7 @@ def test_a_lost_device_answers_no_more():
 
 
 def test_the_command_lists_fake_devices(tmp_path):
-    command = [sys.executable, "-m", "longpole", "devices", "--fake", "2", "--json"]
+    command = [sys.executable, "-m", "longpole", "devices", "fake:2", "--json"]
     environ = {"LONGPOLE_LOCK_DIR": str(tmp_path), "PATH": "/usr/bin"}
     answer = subprocess.run(command, capture_output=True, check=True, env=environ)
     rows = json.loads(answer.stdout)["data"]["devices"]
@@ -145,5 +145,5 @@ def test_the_command_lists_fake_devices(tmp_path):
 
 def test_a_command_without_an_input_names_none(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("LONGPOLE_LOCK_DIR", str(tmp_path))
-    assert run(["devices", "--fake", "1", "--json"]) == 0
+    assert run(["devices", "fake:1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["inputs"] == []

@@ -142,7 +142,6 @@ def test_the_environment_sets_the_number_of_threads(
     for wrong in ("0", "1025", "many", "9" * 30):
         monkeypatch.setenv("LONGPOLE_THREADS", wrong)
         assert run(["summary", str(path)]) == exit_codes.USAGE
-        said = capsys.readouterr().err
-        assert (
-            said == f"error: LONGPOLE_THREADS is a number from 1 to 1024, not {wrong!r} [usage]\n"
+        assert capsys.readouterr().err.startswith(
+            f"error: LONGPOLE_THREADS is a number from 1 to 1024, not {wrong!r} [usage]\n"
         )

@@ -1,10 +1,7 @@
 """Which kernels pay to tune, by what the window gains."""
 
-import json
-
 import pytest
 
-from longpole.cli import program
 from longpole.engine.critical_path import Scale
 from longpole.tables.kernel_gains import kernel_gains
 from longpole.tables.roofline import roofline
@@ -85,26 +82,3 @@ def test_where_no_kernel_runs_operators_are_ranked():
         ("operator", "aten::linear", 10_000, 5_000, 0),
         ("operator", "aten::add", 6_000, 3_000, 2),
     ]
-
-
-def test_tune_lists_them(tmp_path, capsys):
-    path = tmp_path / "trace.json"
-    TraceBuilder().launch("gemm", call=(0, 1), work=(1, 100)).write(path)
-    assert program.run(["tune", "--from-trace", str(path), "--json"]) == 0
-    data = json.loads(capsys.readouterr().out)["data"]
-    assert (data["table"], data["rows"][0]["name"]) == ("kernel_gains", "gemm")
-    assert program.run(["tune"]) == 2
-
-
-def test_tune_counts_what_is_not_worth_it(tmp_path, capsys):
-    path = tmp_path / "trace.json"
-    builder = TraceBuilder().launch("gemm", call=(0, 1), work=(1, 1_000))
-    builder.launch("tiny", call=(2, 3), work=(1_000, 1_004)).write(path)
-    assert program.run(["tune", "--from-trace", str(path)]) == 0
-    said = capsys.readouterr().out
-    assert "1 more kernel would save less than 0.5 % if tuned" in said
-    assert "tiny" not in said
-    assert program.run(["table", str(path), "kernel_gains"]) == 0
-    assert "tiny" in capsys.readouterr().out
-    assert program.run(["tune", "--from-trace", str(path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["truncated"]["rows"] == {"shown": 1, "total": 2}

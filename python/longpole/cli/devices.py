@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NotRequired
 import click
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.ask.numbers import MOST_DEVICES
 from longpole.cli.ask.options import Options, answer_options, answers
 from longpole.devices.protocol import Process, Vendor
 from longpole.errors import DeviceError
@@ -32,14 +31,13 @@ _CLEAR_SCREEN: Final = "\x1b[H\x1b[2J"
 
 @click.command()
 @answers("longpole.cli.devices:Devices")
+@click.argument("wanted", metavar="[LIST]", required=False)
 @click.option("--watch", is_flag=True, help="Refresh every two seconds until Ctrl-C.")
-@click.option(
-    "--fake", type=click.IntRange(1, MOST_DEVICES), metavar="N", help="List N simulated devices."
-)
 @answer_options
-def devices(*, watch: bool, fake: int | None, options: Options) -> int:
+def devices(*, wanted: str | None, watch: bool, options: Options) -> int:
     """List the devices of this machine, their state, and who uses them.
 
+    LIST chooses devices as `--devices` of other commands does; `fake:2` is two simulated ones.
     Device numbers are those of this process, which depend on CUDA_VISIBLE_DEVICES and similar
     variables. Locks and records use the UUID. The exit code is 5 if the environment hides
     every device.
@@ -47,11 +45,12 @@ def devices(*, watch: bool, fake: int | None, options: Options) -> int:
     \b
     Examples:
       longpole devices
+      longpole devices 0,1
       longpole devices --watch --format jsonl
     """
     from longpole.devices import discover, select
 
-    found = discover() if fake is None else select([f"fake:{fake}"])
+    found = discover() if wanted is None else select(wanted.split(","))
     if not found:
         message = "the environment hides every device"
         raise DeviceError(message)

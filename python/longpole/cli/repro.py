@@ -54,7 +54,7 @@ def repro(
 
     \b
     Examples:
-      longpole tune --from-trace trace.json.gz
+      longpole table trace.json.gz kernel_gains
       longpole repro trace.json.gz 4711 -o op.py && python op.py
       longpole repro trace.json.gz aten::addmm -o op.py
     """

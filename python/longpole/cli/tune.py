@@ -13,10 +13,17 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.ask.files import OutputPath
 from longpole.cli.ask.numbers import COUNT, NUMBER, gate_option
-from longpole.cli.ask.options import Options, answer_options, answers, force_option
+from longpole.cli.ask.options import (
+    Options,
+    answer_options,
+    answers,
+    force_option,
+    resume_option,
+    reuse_option,
+)
 from longpole.cli.ask.runner import runner_options
-from longpole.files.writing import check_free, inputs_protected
-from longpole.report.blocks import Column, Headline, Notes, Sentence, Table, tabulated
+from longpole.files.writing import inputs_protected
+from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
 from longpole.report.document import Abstention, Document, Warned
 from longpole.words.wording import count, duration, share
 
@@ -27,25 +34,16 @@ if TYPE_CHECKING:
     from longpole.bench.run.cluster import Cluster
     from longpole.bench.tune import Effort, Task
     from longpole.bench.tune.finals import Finalist
-    from longpole.bench.tune.replay import Simulation
     from longpole.bench.tune.search import Tuning
     from longpole.cli.answer.emit import Answer
     from longpole.cli.bench.session import Session
     from longpole.devices import Found
-    from longpole.report.blocks import Block, Cell, Value
+    from longpole.report.blocks import Block, Cell
 
 __all__ = ["tune"]
 
 _SCHEMA: Final = "longpole.tune/1"
 _SHOWN_FAILURES: Final = 5
-_STRATEGIES: Final[dict[Column, Value]] = {
-    Column("strategy", "name"): "strategy",
-    Column("found", "number"): lambda row: f"{row.n_found} of {row.n_searches}",
-    Column("worse than the best", "share"): "regret",
-    Column("at most", "share"): "worst_regret",
-    Column("runs", "count"): lambda row: round(row.n_runs),
-    Column("measuring", "share"): "measuring_share",
-}
 _COLUMNS: Final = (
     Column("candidate", "name"),
     Column("value", "number"),
@@ -57,10 +55,8 @@ _COLUMNS: Final = (
 
 
 @click.command()
-@answers("longpole.bench.tune.search:Tuning", "longpole.bench.tune.replay:Simulation")
-@click.argument(
-    "task", metavar="[TASK]", required=False, type=click.Path(dir_okay=False, readable=False)
-)
+@answers("longpole.bench.tune.search:Tuning")
+@click.argument("task", metavar="TASK", type=click.Path(dir_okay=False, readable=False))
 @click.option(
     "--strategy",
     default="halving",
@@ -119,40 +115,13 @@ _COLUMNS: Final = (
     help="Results file to write.  [default: TASK.results.jsonl]",
 )
 @force_option
-@click.option("--resume", is_flag=True, help="Continue an earlier search: no run is repeated.")
-@click.option(
-    "--reuse",
-    multiple=True,
-    metavar="RESULTS",
-    type=click.Path(dir_okay=False, readable=False),
-    help="Take runs from this file that have the same command, sources, device and libraries. "
-    "Repeatable.",
-)
-@click.option(
-    "--simulate",
-    metavar="RESULTS",
-    type=click.Path(dir_okay=False, readable=False),
-    help="Run nothing: compare strategies on the runs in this file.",
-)
-@click.option(
-    "--write-configs",
-    type=OutputPath(),
-    metavar="FILE",
-    help="File for the winner and those tied with it, as Triton configurations: JSON, or a copy of "
-    "the source of the kernel.",
-)
-@click.option(
-    "--from-trace",
-    metavar="TRACE",
-    help="Run nothing: list the kernels of a trace that are worth tuning.",
-)
+@resume_option
+@reuse_option
 @runner_options
 @answer_options
 def tune(
     *,
-    task: str | None,
-    from_trace: str | None,
-    simulate: str | None,
+    task: str,
     strategy: str,
     gate: float,
     options: Options,
@@ -171,22 +140,15 @@ def tune(
       longpole tune matmul.toml
       longpole tune matmul.toml --strategy random --trials 50 --seed 1
       longpole tune matmul.toml --resume
-      longpole tune matmul.toml --simulate matmul.results.jsonl
-      longpole tune --from-trace trace.json.gz
     """
-    require(bool(task) != bool(from_trace), "give TASK, or --from-trace with a trace")
-    if from_trace:
-        return _from_trace(from_trace, options)
     from longpole.bench.tune import Effort, find_strategy, read_task
 
     effort = Effort(**{name: others.pop(name) for name in Effort.__dataclass_fields__})
     with usage_errors():
-        declared = read_task(str(task))
+        declared = read_task(task)
         _ = declared.start  # raises for a space without an allowed point
         find_strategy(strategy)
-    asked = _Asked(str(task), declared, strategy, effort, gate)
-    if simulate:
-        return _simulated(asked, simulate, options)
+    asked = _Asked(task, declared, strategy, effort, gate)
     with inputs_protected(declared.files):
         return _searched(asked, options, **others)
 
@@ -206,7 +168,6 @@ def _searched(
     asked: _Asked,
     options: Options,
     *,
-    write_configs: str | None,
     results: str | None,
     force: bool,
     resume: bool,
@@ -218,8 +179,6 @@ def _searched(
     from longpole.bench.tune import TaskError, tune
     from longpole.cli.bench.session import Session, changes_since, continued_by, stopped_by_signals
 
-    if write_configs:
-        check_free(Path(write_configs), force=force)
     path = Path(results or f"{Path(asked.path).stem}.results.jsonl")
     session = Session(path, (), given)
     devices = _devices(asked.task, session)
@@ -245,8 +204,6 @@ def _searched(
             record_env=record_env or (),
             on_record=on_record,
         )
-    if write_configs:
-        _write_configs(asked.task, found, write_configs, force=force)
     return options.emit(_tuning_answer(asked.path, str(path), found, warnings))
 
 
@@ -257,41 +214,10 @@ def _devices(task: Task, session: Session) -> Found | Cluster | None:
     if not isinstance(task.candidate, Function):
         return session.devices()
     require(
-        not (session.given["devices"] or session.given["ray"]),
-        "the clock of a function determines its device: --devices and --ray do not apply",
+        not session.given["devices"],
+        "the clock of a function determines its device: --devices does not apply",
     )
     return None
-
-
-def _write_configs(task: Task, found: Tuning, path: str, *, force: bool) -> None:
-    """Write the best configurations into their source, or as JSON."""
-    from longpole.bench.tune import write_triton
-
-    best = [each.point for each in (found.winner, *found.tied) if each is not None]
-    name, _, kernel = (task.origin or "").partition(":")
-    is_source = name.endswith(".py") and not path.endswith(".json")
-    source = task.folder / name if is_source else None
-    with usage_errors():
-        write_triton(path, best, source=source, kernel=kernel or None, force=force)
-
-
-def _simulated(asked: _Asked, results: str, options: Options) -> int:
-    from longpole.bench.tune import STRATEGIES, recorded_runs, simulate
-
-    names = list(dict.fromkeys([*STRATEGIES, asked.strategy]))
-    with usage_errors():
-        records = recorded_runs(results)
-        found = simulate(records, asked.task.objective, names, asked.effort, gate=asked.gate)
-    return options.emit(_simulation_answer(results, found))
-
-
-def _from_trace(trace: str, options: Options) -> int:
-    """Answer with the table of kernels by gain."""
-    from longpole.cli.answer.table import TABLE, worth_tuning
-    from longpole.cli.ask.traces import answer_each
-    from longpole.cli.ask.windows import Asked
-
-    return answer_each([trace], options, TABLE, worth_tuning, window=Asked(), arguments="default")
 
 
 @contextmanager
@@ -335,31 +261,6 @@ def _tuning_answer(
         columns=("label", "outcome", "value", "runs"),
     )
     return document, exit_codes.OK if found.winner else exit_codes.INCONCLUSIVE
-
-
-def _simulation_answer(results: str, found: Simulation) -> Answer:
-    """Compare strategies on recorded runs."""
-    document = Document(
-        schema=_SCHEMA,
-        input={"results": results},
-        scope={"gate": found.gate},
-        data=found,
-        blocks=lambda: [
-            Headline(
-                f"{results}: {count(found.n_candidates, 'candidate')}, {found.n_failed} of them "
-                f"failed; the best is {found.best}"
-            ),
-            Sentence(
-                "Each search draws from the recorded runs. `found` counts choices that are worse "
-                f"than the best by no more than {share(found.gate)}; `measuring` is the share of "
-                "the time that running every candidate in full takes."
-            ),
-            tabulated(found.strategies, _STRATEGIES),
-            Notes(["the choice is the best after screening, without finals"]),
-        ],
-        records=lambda: [each.to_dict() for each in found.strategies],
-    )
-    return document, exit_codes.OK
 
 
 def _blocks(task: str, results: str, found: Tuning) -> Iterator[Block]:

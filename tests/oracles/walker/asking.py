@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.bench.tune import read_t1, read_task, read_triton
+from longpole.bench.tune import read_t1, read_task
 from longpole.cli import program
 from longpole.cli.answer import exit_codes
 from longpole.cli.mcp import tools
@@ -87,7 +87,6 @@ _TRACE: Final[Mapping[Question, float]] = {
     ("report", "{}", "-o", "{out}/out.html", "-f"): 0.1,
     ("convert", "{}", "{}", "-o", "{out}/out.perfetto-trace", "-f"): 0.3,
     ("repro", "{}", "1", "-o", "{out}/out.py", "-f"): 1.0,
-    ("tune", "--from-trace", "{}"): 1.0,
     ("table", "{}"): 0.2,
 }
 _RANKS: Final[Mapping[Question, float]] = {
@@ -102,6 +101,7 @@ _RANKS: Final[Mapping[Question, float]] = {
     _tool("diff", base="{}", new="{}"): 0.2,
 }
 _TUNABLE: Final = "{}/tunableop_results0.csv"
+_HALF: Final = ("--where", "operator REGEXP 'Half' OR solution = 'Default'")
 _UNTUNED: Final = "{}/tunableop_untuned0.csv"
 _ET, _KINETO = "{}/et.json", "{}/kineto.json"
 ABOUT: Final[Mapping[str, Mapping[Question, float]]] = {
@@ -138,28 +138,28 @@ ABOUT: Final[Mapping[str, Mapping[Question, float]]] = {
         ("tunableop", "show", _TUNABLE, "--format", "csv"): 1.0,
         ("tunableop", "check", _TUNABLE): 3.0,
         ("tunableop", "check", _TUNABLE, _UNTUNED): 1.0,
-        ("tunableop", "coverage", _UNTUNED, _TUNABLE): 2.0,
-        ("tunableop", "coverage", "{trace}", _TUNABLE): 0.2,
-        ("tunableop", "diff", _TUNABLE, _UNTUNED): 1.0,
-        ("tunableop", "speedup", _TUNABLE, _TUNABLE): 1.0,
-        ("tunableop", "merge", _TUNABLE, _TUNABLE, "-o", "{out}/m0.csv", "-f"): 2.0,
-        ("tunableop", "split", _UNTUNED, "--parts", "2", "-o", "{out}/p.csv", "-f"): 1.0,
-        ("tunableop", "untuned", _UNTUNED, _TUNABLE, "-o", "{out}/u.csv", "-f"): 1.0,
-        ("tunableop", "pin", _TUNABLE, "--operator", "Half", "-o", "{out}/q.csv", "-f"): 1.0,
-        ("tunableop", "unpin", _TUNABLE, "--from", "Default", "-o", "{out}/q.csv", "-f"): 1.0,
+        ("tunableop", "show", _UNTUNED, _TUNABLE): 2.0,
+        ("tunableop", "show", "{trace}", _TUNABLE): 0.2,
+        ("tunableop", "show", _TUNABLE, _UNTUNED): 1.0,
+        ("tunableop", "show", _TUNABLE, _TUNABLE): 1.0,
+        ("tunableop", "edit", _TUNABLE, _TUNABLE, "-o", "{out}/m0.csv", "-f"): 2.0,
+        ("tunableop", "edit", _UNTUNED, "--parts", "2", "-o", "{out}/p.csv", "-f"): 1.0,
+        ("tunableop", "show", "--untuned", _UNTUNED, _TUNABLE, "-o", "{out}/u.csv", "-f"): 1.0,
+        ("tunableop", "edit", _TUNABLE, *_HALF, "--to", "Default", "-o", "{out}/q.csv", "-f"): 1.0,
+        ("tunableop", "edit", _TUNABLE, *_HALF, "--to", "none", "-o", "{out}/q.csv", "-f"): 1.0,
     },
     "results": {
-        ("bench", "results", "{}/base.results.jsonl"): 2.0,
-        ("bench", "results", "{}/base.results.jsonl", "--json", "--all-attempts"): 2.0,
-        ("bench", "best", "{}/base.results.jsonl"): 2.0,
-        ("bench", "best", "{}/base.results.jsonl", "--tag", "m", "--json"): 2.0,
+        ("bench", "compare", "{}/base.results.jsonl", "--by", "job"): 2.0,
+        ("bench", "compare", "{}/base.results.jsonl", "--json", "--by", "attempt"): 2.0,
+        ("bench", "compare", "{}/base.results.jsonl"): 2.0,
+        ("bench", "compare", "{}/base.results.jsonl", "--by", "tag=m", "--json"): 2.0,
         ("bench", "compare", "{}/base.results.jsonl", "{}/new.results.jsonl"): 1.0,
         ("bench", "compare", "{}/new.results.jsonl", "{}/base.results.jsonl", "--json"): 1.0,
     },
     "printed": {
         ("bench", "extract", "{}"): 3.0,
         ("bench", "extract", "{}", "--format", "json"): 2.0,
-        ("bench", "extract", "{}", "--died", "--max-rows", "2"): 1.0,
+        ("bench", "extract", "{}", "--died", "--top", "2"): 1.0,
         ("bench", "compare", "{}", "{}"): 1.0,
     },
     "mindspore": {
@@ -308,9 +308,8 @@ def _functions() -> Mapping[str, Callable[[Path], object]]:
     from longpole.formats.convert.execution_trace import read_execution_trace
 
     def parameters(path: Path) -> None:
-        for each, read in (("t1.json", read_t1), ("kernels.py", read_triton)):
-            if path.is_dir() and (path / each).exists():
-                read(path / each)
+        if path.is_dir() and (path / "t1.json").exists():
+            read_t1(path / "t1.json")
 
     def task(path: Path) -> None:
         found = read_task(path / "task.toml" if path.is_dir() else path)

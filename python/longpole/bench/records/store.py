@@ -238,8 +238,8 @@ def _check_ours(path: Path, *, resume: bool) -> None:
     if not resume:
         message = (
             f"{path} already holds results\n"
-            f"hint: `longpole bench resume {path}` (a search: `longpole tune --resume`), or "
-            "another name with -o, or -f"
+            f"hint: `longpole bench run --resume -o {path}` (a search: `longpole tune --resume`), "
+            "or another name with -o, or -f"
         )
         raise ResultsError(message)
 

@@ -72,34 +72,34 @@ PROBLEMS: Final = {
         "error",
         "the rows were tuned under different versions, and torch takes the last validators "
         "for all of them",
-        "`longpole tunableop merge --split-validators` separates them",
+        "`longpole tunableop edit FILE --parts validators -o NEW` separates them",
     ),
     "crlf": ProblemKind(
         "error",
         "torch takes the carriage return for a part of the value: the validators differ and "
         "the whole file is ignored",
-        "`longpole tunableop merge FILE -o NEW` writes line feeds",
+        "`longpole tunableop edit FILE -o NEW` writes line feeds",
     ),
     "crlf_row": ProblemKind(
         "error",
         "torch takes the carriage return for a part of the solution's name and fails",
-        "`longpole tunableop merge FILE -o NEW` writes line feeds",
+        "`longpole tunableop edit FILE -o NEW` writes line feeds",
     ),
     "byte_order_mark": ProblemKind(
         "error", "torch does not understand the first line", "save the file without the mark"
     ),
     "duplicate_rows": ProblemKind(
-        "info", "torch takes the first", "`longpole tunableop merge FILE -o NEW` keeps one"
+        "info", "torch takes the first", "`longpole tunableop edit FILE -o NEW` keeps one"
     ),
     "conflicting_rows": ProblemKind(
         "warning",
         "torch takes the first",
-        "`longpole tunableop merge FILE -o NEW` keeps the fastest",
+        "`longpole tunableop edit FILE -o NEW` keeps the fastest",
     ),
     "slower_row_first": ProblemKind(
         "error",
         "torch takes the first, which is not the fastest",
-        "`longpole tunableop merge FILE -o NEW` keeps the fastest",
+        "`longpole tunableop edit FILE -o NEW` keeps the fastest",
     ),
     "default_inf": ProblemKind(
         "warning",
@@ -112,7 +112,7 @@ PROBLEMS: Final = {
     "glued_rows": ProblemKind(
         "error",
         "torch reads the first row of the line and loses the others",
-        "`longpole tunableop merge FILE -o NEW` takes them apart",
+        "`longpole tunableop edit FILE -o NEW` takes them apart",
     ),
     "unknown_line": ProblemKind(
         "warning",
@@ -128,13 +128,13 @@ PROBLEMS: Final = {
     "no_final_newline": ProblemKind(
         "warning",
         "the last row may be cut short, and a row that is appended is glued to it",
-        "`longpole tunableop merge FILE -o NEW` ends it; check its time",
+        "`longpole tunableop edit FILE -o NEW` ends it; check its time",
     ),
     "unknown_solution": ProblemKind(
         "warning",
         "if torch does not know the solution, it stops with an error up to 2.12, and from 2.14 on "
         "it uses its default without a message",
-        "`longpole tunableop unpin` takes the row out",
+        "`longpole tunableop edit FILE --where ... --to none -o NEW` removes the row",
     ),
     "layout_mismatch": ProblemKind(
         "warning", "torch never looks the row up", "the row was edited by hand: delete it"
@@ -153,7 +153,7 @@ PROBLEMS: Final = {
     "no_ordinal": ProblemKind(
         "warning",
         "torch puts the ordinal of a device into the name and looks for another file",
-        "name it as `longpole tunableop files` says",
+        "name it as `longpole tunableop check` without a file says",
     ),
     "empty": ProblemKind("info", "torch tunes from scratch", "nothing"),
     "mixed_versions": ProblemKind(

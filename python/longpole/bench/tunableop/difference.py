@@ -36,6 +36,8 @@ class DiffRow(Row):
     time_ns_after: float | None
     ratio: float | None
     """New time divided by the old one."""
+    gain_ns: float | None
+    """Old time minus the new one."""
 
 
 class SpeedupRow(Row):
@@ -110,7 +112,8 @@ def diff(before: Source, after: Source) -> pl.DataFrame:
             *_outcome(differing, "_after", names[1], "after"),
         ]
     )
-    rows = frame.with_columns(ratio=pl.col("time_ns_after") / pl.col("time_ns_before"))
+    old_ns, new_ns = pl.col("time_ns_before"), pl.col("time_ns_after")
+    rows = frame.with_columns(ratio=new_ns / old_ns, gain_ns=old_ns - new_ns)
     return rows.cast(frame_schema(DiffRow))
 
 

@@ -300,6 +300,6 @@ def _difference(sets: list[Validators]) -> str:
     return (
         f"the results were tuned under {len(sets)} different sets of validators; they differ in "
         f"{', '.join(differing)}; torch would accept none but its own\n"
-        "hint: merge each set into a file of its own with `--split-validators`, "
+        "hint: merge each set into a file of its own with `--parts validators`, "
         "or `merge_by_validators` in Python"
     )

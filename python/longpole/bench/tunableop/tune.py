@@ -94,7 +94,7 @@ def tune(
     timeout_s: float | None = _TIMEOUT_S,
     batch_size: int = _BATCH,
     variables: Mapping[str, str] | None = None,
-    known: Source | None = None,
+    reuse: Sequence[Source] = (),
     resume: bool = False,
     force: bool = False,
     on_record: Callable[[Record], object] | None = None,
@@ -122,9 +122,9 @@ def tune(
         Maximum number of GEMMs per worker.
     variables
         Additional environment variables of the workers.
-    known
-        A results file: GEMMs that have a row in it are not tuned again, and the output has all of
-        its rows.
+    reuse
+        Results files of the same validators: GEMMs that have a row in one of them are not tuned
+        again, and the output has all of their rows.
     resume
         Continue an earlier run; GEMMs that failed are retried.
     force
@@ -140,7 +140,7 @@ def tune(
         An output file exists, or the folder of an earlier run with results.
     ResultsError
         No GEMM was recorded or could be tuned, or the versions have changed since the run began
-        or since `known` was tuned.
+        or since `reuse` was tuned.
     DeviceError
         A GPU does not exist, or no worker can tune here.
     """
@@ -151,7 +151,7 @@ def tune(
     outputs = [full_name(filename, ordinal) for ordinal in range(len(devices))]
     for output in outputs:
         check_free(output, force=force, inputs=inputs)
-    before = TunableFile(b"") if known is None else read(known)
+    before = merge(reuse, conflict="first").file if len(reuse) > 1 else read(*reuse or [b""])
     folder = _Folder.open(work_folder(filename), resume=resume)
     tuned = folder.tuned() | loaded(before).keys()
     run = _Run(

@@ -1,9 +1,8 @@
 """Search a space of candidates for the best one, and report those tied with it."""
 
 from longpole.bench.reference import Reference
+from longpole.bench.tune.kernel_tuner import read_t1
 from longpole.bench.tune.objective import Objective
-from longpole.bench.tune.other_spaces import read_t1, read_triton, write_triton
-from longpole.bench.tune.replay import Simulation, recorded_runs, simulate
 from longpole.bench.tune.search import Tuning, tune
 from longpole.bench.tune.space import Space, TaskError, powers_of_two
 from longpole.bench.tune.strategies import STRATEGIES, Effort, find_strategy
@@ -16,7 +15,6 @@ __all__ = [
     "Function",
     "Objective",
     "Reference",
-    "Simulation",
     "Space",
     "Task",
     "TaskError",
@@ -25,9 +23,5 @@ __all__ = [
     "powers_of_two",
     "read_t1",
     "read_task",
-    "read_triton",
-    "recorded_runs",
-    "simulate",
     "tune",
-    "write_triton",
 ]

@@ -16,7 +16,6 @@ from longpole.bench.records.store import Store
 from longpole.bench.run.job import LONGEST_S
 from longpole.bench.time.candidates import Candidates
 from longpole.bench.time.processes import ALONE, Campaign, time_in_processes
-from longpole.bench.tune.other_spaces import triton_label
 from longpole.bench.tune.space import label_of
 from longpole.bench.tune.task import Function
 
@@ -122,9 +121,7 @@ class Functions:
             budget_s=SCREENING_S,
             reference=self._task.reference,
             folder=self._folder,
-            config=(self._function.configs, triton_label(point))
-            if self._function.configs
-            else None,
+            config=(self._function.configs, _config_of(point)) if self._function.configs else None,
         )
         return self._written(record, name, label, digest, point)
 
@@ -147,7 +144,7 @@ class Functions:
 
     def _campaign(self, points: Sequence[Point], number: int, run_s: float) -> Campaign:
         configs = self._function.configs
-        label = triton_label if configs else label_of
+        label = _config_of if configs else label_of
         by_name = {f"{self._function.function}@{label(point)}": point for point in points}
         return Campaign(
             list(by_name),
@@ -180,3 +177,14 @@ class Functions:
             return hashlib.sha256(Path(str(spec and spec.origin)).read_bytes()).hexdigest()
         except (ImportError, OSError, ValueError):
             return ""
+
+
+def _config_of(point: Point) -> str:
+    """Return the name of a Triton configuration, as in `longpole bench time --configs`.
+
+    Examples
+    --------
+    >>> _config_of({"BLOCK": 128, "num_warps": 4})
+    'BLOCK=128,num_warps=4'
+    """
+    return ",".join(f"{name}={value}" for name, value in point.items())

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from longpole.bench.reference import Reference
 from longpole.bench.run.job import parse_argv
+from longpole.bench.tune.kernel_tuner import read_t1
 from longpole.bench.tune.objective import Objective
-from longpole.bench.tune.other_spaces import read_t1, read_triton
 from longpole.bench.tune.space import Space, TaskError, label_of
 from longpole.files.opening import short_text
 
@@ -148,7 +148,7 @@ class Task:
         """List the files of the task: sources, the correct numbers, parameters."""
         names = [*(self.candidate.sources if isinstance(self.candidate, Command) else ())]
         if self.origin is not None:
-            names += [self.origin, self.origin.partition(":")[0]]
+            names.append(self.origin)
         if self.reference is not None and self.reference.file is not None:
             names.append(self.reference.file)
         return [self.folder / name for name in names]
@@ -250,15 +250,12 @@ def _task(fields: Mapping[str, Any], folder: Path) -> Task:
 
 
 def _space(declared: Any, constraints: Sequence[str], folder: Path) -> Space:
-    """Return the declared space, or the one in a file of Kernel Tuner or Triton."""
+    """Return the declared space, or the one in an input file of Kernel Tuner."""
     if isinstance(declared, dict):
         return Space.parse(declared, constraints)
     if not isinstance(declared, str):
         message = f"parameters must be a table or the name of a file, not {declared!r}"
         raise TypeError(message)
-    name, _, kernel = declared.partition(":")
-    if kernel or name.endswith(".py"):
-        return read_triton(folder / name, kernel or None)
     found = read_t1(folder / declared)
     return Space(found.parameters, [*found.constraints, *constraints])
 

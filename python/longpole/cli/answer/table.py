@@ -31,7 +31,7 @@ from longpole.tables.catalogue import (
 from longpole.tables.legends import legend
 from longpole.words.data import Row, plain
 from longpole.words.recording import options_for
-from longpole.words.wording import count, share
+from longpole.words.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -60,7 +60,6 @@ __all__ = [
     "rows_of_path",
     "rows_of_question",
     "tables",
-    "worth_tuning",
 ]
 
 TABLE: Final = "longpole.table/1"
@@ -73,8 +72,6 @@ _OF_SIDES: Final[Mapping[Side, str]] = {
     "communication": "Communication",
     "copies": "Memory and copies",
 }
-_LEAST_GAIN: Final = 0.005
-"""Kernels with a smaller gain in `kernel_gains` are not worth tuning."""
 
 
 class TableData(Row):
@@ -198,30 +195,6 @@ def question_table(
     answer = _answer_of(trace, window, shown)
     notes += _impossible(answer, shown, trace)
     return _answered(answer, shown, title, known, why=why, notes=notes)
-
-
-def worth_tuning(path: str, trace: Trace, window: Window | None) -> Answer:
-    """Return the kernels whose tuning has a gain, and count the others."""
-    shown = Shown("kernel_gains", None, None)
-    rows = rows_of_question(trace, window, shown)
-    worth = rows.filter(rows["gain_share"] >= _LEAST_GAIN)
-    title = "whole trace" if window is None else window.title
-    n_others = rows.height - worth.height
-    why = partial(_why_empty, shown, trace, window)
-    known = known_of_window(path, trace, window)
-    document = _of_rows(shown, worth, title, known, why=why, notes=_less(rows, worth))
-    truncated = {"rows": {"shown": worth.height, "total": rows.height}} if n_others else None
-    return replace(document, truncated=truncated), exit_codes.OK
-
-
-def _less(rows: pl.DataFrame, worth: pl.DataFrame) -> list[Block]:
-    """Report that some rows are left out because their gain is small."""
-    n_others = rows.height - worth.height
-    if not n_others:
-        return []
-    others = count(n_others, f"more {rows['kind'][0]}")
-    told = f"{others} would save less than {share(_LEAST_GAIN)}"
-    return [Sentence(f"{told} if tuned: `longpole table TRACE kernel_gains` lists all.")]
 
 
 def memory_table(path: str, recording: Allocations, *, shown: Shown) -> Answer:

@@ -30,6 +30,8 @@ __all__ = [
     "force_option",
     "gather",
     "output_options",
+    "resume_option",
+    "reuse_option",
     "shared_options",
     "top_option",
     "vocabulary_option",
@@ -168,6 +170,20 @@ answer_options: Final = gather("options", _ANSWER, _options)
 
 shared_options: Final = gather("options", {**_ANSWER, **_READING}, _options)
 """Add the options for reading traces and for the answer to a command, as `options`."""
+
+resume_option: Final = click.option(
+    "--resume",
+    is_flag=True,
+    help="Continue an earlier run: what it completed is not repeated.",
+)
+
+reuse_option: Final = click.option(
+    "--reuse",
+    multiple=True,
+    metavar="RESULTS",
+    type=click.Path(dir_okay=False, readable=False),
+    help="Results of an earlier run, whose measurements are not repeated. Repeatable.",
+)
 
 force_option: Final = click.option("-f", "--force", is_flag=True, help="Replace files that exist.")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -11,7 +11,9 @@ from longpole.cli.ask.numbers import COUNT, COUNT_OR_ZERO
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["device_options", "runner_options"]
+__all__ = ["device_options", "devices_option", "runner_options"]
+
+Command = TypeVar("Command", bound="Callable[..., int]")
 
 
 def device_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,19 +33,18 @@ def device_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return busy(lock_clock(command))
 
 
-_RUNNER_OPTIONS: Final = (
-    click.option(
+def devices_option(default: str) -> Callable[[Command], Command]:
+    """Add the option for the devices to a command, `devices`."""
+    return click.option(
         "--devices",
         metavar="LIST",
-        help="Devices to use: numbers such as 0,2, UUIDs, `all`, `cpu` or `fake:N`.  "
-        "[default: 0, the first visible]",
-    ),
-    click.option(
-        "--ray/--no-ray",
-        default=None,
-        help="Use the devices of every node of the Ray cluster that RAY_ADDRESS names.  "
-        "[default: those of this machine]",
-    ),
+        help="Devices: numbers such as 0,2, UUIDs, `all`, `cpu` or `fake:N`; with `ray:` in front, "
+        f"those of each node of the Ray cluster that RAY_ADDRESS names.  [default: {default}]",
+    )
+
+
+_RUNNER_OPTIONS: Final = (
+    devices_option("0, the first visible"),
     click.option(
         "--timeout",
         "timeout_s",
@@ -83,7 +84,7 @@ _RUNNER_OPTIONS: Final = (
 
 
 def runner_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that `run` and `resume` share; None if not given."""
+    """Add the options of commands that run jobs; None if not given."""
     for option in reversed(_RUNNER_OPTIONS):
         command = option(command)
     return command

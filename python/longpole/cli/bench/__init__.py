@@ -1,4 +1,4 @@
-"""`longpole bench`: run benchmarks on devices, and choose and compare their results."""
+"""`longpole bench`: run benchmarks on devices, time programs, and compare results."""
 
 from __future__ import annotations
 
@@ -17,17 +17,12 @@ class Bench(Commands):
     folder = "longpole.cli.bench"
     sections: ClassVar = {
         "Commands": {
-            "baseline": "Save results as a baseline, to compare later results with.",
-            "best": "Choose the fastest result of each key.",
-            "compare": "Report what is faster, slower or the same in two runs.",
+            "compare": "Report what is faster in another run, or the best results of one.",
             "extract": "Extract results from the output of profilers.",
-            "results": "Show the outcome of each job.",
-            "resume": "Continue a run that was interrupted.",
             "run": "Run jobs on devices and record every result.",
             "time": "Time Python functions and commands.",
         }
     }
-    modules: ClassVar = {"baseline": "compare", "best": "results", "resume": "run"}
     unknown = "not a command of bench"
 
 

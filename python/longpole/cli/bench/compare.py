@@ -1,4 +1,4 @@
-"""`longpole bench compare` and `baseline`: what is faster, slower or the same in two runs."""
+"""`longpole bench compare`: what is faster in another run, or the best results of one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ from longpole.bench.comparison.differences import (
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.ask.numbers import gate_option, parse_share
-from longpole.cli.ask.options import Options, answer_options, answers, force_option
+from longpole.cli.ask.options import (
+    Options,
+    answer_options,
+    answers,
+    force_option,
+    top_option,
+)
+from longpole.cli.bench.results import MOST_RECORDS, results_answer
+from longpole.cli.table import where_option
 from longpole.report.blocks import Headline
 from longpole.report.document import Abstention, Document, Warned
 from longpole.words.data import Row
@@ -28,9 +36,10 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.report.document import Record
 
-__all__ = ["baseline", "compare"]
+__all__ = ["compare"]
 
 _SCHEMA: Final = "longpole.bench.compare/1"
+_SIDES: Final = 2
 _CODES: Final = {
     Verdict.SLOWER: exit_codes.FINDINGS,
     Verdict.INCONCLUSIVE: exit_codes.INCONCLUSIVE,
@@ -48,12 +57,15 @@ class Compared(Row):
 
 
 @click.command()
-@answers("longpole.cli.bench.compare:Compared")
+@answers("longpole.cli.bench.compare:Compared", "longpole.cli.bench.results:Results")
 @click.argument("base")
 @click.argument("new", required=False)
-@click.option("--base-key", metavar="KEY", help="Key of BASE to compare.")
 @click.option(
-    "--new-key", metavar="KEY", help="Key of NEW to compare with, or of BASE if NEW is not given."
+    "--key",
+    "keys",
+    multiple=True,
+    metavar="KEY",
+    help="Key to compare. Given twice, the key of BASE and that of NEW, or of BASE without NEW.",
 )
 @gate_option
 @click.option(
@@ -64,36 +76,68 @@ class Compared(Row):
     show_default=True,
     help="Confidence level for all verdicts together.",
 )
+@click.option(
+    "--by",
+    metavar="key|tag=NAME|job|attempt",
+    default="key",
+    show_default=True,
+    help="Rows for one file: the best result of each key or value of a tag, or the outcome of each"
+    " job or attempt.",
+)
+@where_option
+@top_option(MOST_RECORDS, "records")
+@click.option("--save", metavar="NAME", help="Save NEW, or one file, as the baseline NAME.")
+@force_option
 @answer_options
 def compare(
     *,
     base: str,
     new: str | None,
-    base_key: str | None,
-    new_key: str | None,
+    keys: tuple[str, ...],
     gate: float,
     confidence: float,
+    by: str,
+    where: str | None,
+    top: int,
+    save: str | None,
+    force: bool,
     options: Options,
 ) -> int:
-    """Show what became faster or slower from BASE to NEW.
+    """Show what became faster or slower from BASE to NEW, or the results of one file.
 
     BASE and NEW are results files, names of baselines, or output of benchmark tools that
     `longpole bench extract` reads; there, operations are keys. Keys of the same name are compared;
-    --base-key and --new-key compare two keys of different names, also in one file. The exit
-    code is 1 if any key became slower, 4 if none did but at least one is inconclusive, and
-    0 otherwise.
+    --key given twice compares two keys of different names, also in one file. The exit code is
+    1 if any key became slower, 4 if none did but at least one is inconclusive, and 0 otherwise.
+
+    Without NEW and --key, show the fastest result of each key, or with --by job the outcome of
+    each job. Only successful runs are chosen; times that are zero, negative, infinite or NaN
+    are ignored. The exit code is 4 if there is nothing to choose from. --where selects jobs by
+    the columns of --format csv.
+
+    Baselines are in .longpole/baselines, or in the folder that LONGPOLE_BASELINES names.
 
     \b
     Examples:
       longpole bench compare base.jsonl new.jsonl
       longpole bench compare main new.jsonl --gate 2% --format md
       longpole bench compare hyperfine-old.json hyperfine-new.json
-      longpole bench compare times.jsonl --base-key kernels:old --new-key kernels:new
+      longpole bench compare times.jsonl --key kernels:old --key kernels:new
+      longpole bench compare jobs.results.jsonl --by job --where "outcome = 'timeout'"
+      longpole bench compare results.jsonl --save main
     """
     from longpole.bench import compare as compare_measurements
 
     require(confidence, "--confidence must be above 0")
-    require(new is not None or (base_key and new_key), "give NEW, or --base-key and --new-key")
+    require(len(keys) <= _SIDES, "--key is given at most twice: for BASE and for NEW")
+    require(len(keys) != 1 or new, "give NEW, or --key twice to compare two keys of one file")
+    is_one = new is None and not keys
+    require(is_one or (by == "key" and where is None), "--by and --where are for one file")
+    if save:
+        _save(save, new or base, force=force)
+    if is_one:
+        return options.emit(results_answer(base, by=by, where=where, top=top))
+    base_key, new_key = (keys[0], keys[-1]) if keys else (None, None)
     comparison = compare_measurements(
         base, new or base, gate, confidence=confidence, base_key=base_key, new_key=new_key
     )
@@ -152,19 +196,8 @@ def _record(difference: Difference) -> Record:
     }
 
 
-@click.command()
-@click.argument("name")
-@click.argument("results")
-@force_option
-def baseline(*, name: str, results: str, force: bool) -> int:
-    """Save the file RESULTS as the baseline NAME, to compare later results with.
-
-    Baselines are in .longpole/baselines, or in the folder that LONGPOLE_BASELINES names.
-
-    \b
-    Example:
-      longpole bench baseline main results.jsonl
-    """
+def _save(name: str, results: str, *, force: bool) -> None:
+    """Save a results file as a baseline."""
     from longpole.bench import save_baseline
     from longpole.bench.records.baselines import baseline_path
 
@@ -175,4 +208,3 @@ def baseline(*, name: str, results: str, force: bool) -> int:
         )
         path = save_baseline(name, results, overwrite=force)
     sys.stderr.write(f"kept as {escape(str(path))}\n")
-    return exit_codes.OK

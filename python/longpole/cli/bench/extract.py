@@ -12,7 +12,7 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.answer.emit import failed
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.problems import Problem
-from longpole.cli.ask.options import Options, answer_options, answers
+from longpole.cli.ask.options import Options, answer_options, answers, top_option
 from longpole.report.blocks import Column, Headline, Table
 from longpole.report.document import DATA_FORMATS, Abstention, Document, Warned
 from longpole.words.data import Row
@@ -114,17 +114,10 @@ class _WithFormats(click.Command):
 @click.option(
     "--died", is_flag=True, help="The process was killed: ignore an incomplete last line."
 )
-@click.option(
-    "--max-rows",
-    type=click.IntRange(min=1, max=10_000_000),
-    metavar="N",
-    default=10_000,
-    show_default=True,
-    help="Number of rows of a log to keep; the others are counted and summarised by operation.",
-)
+@top_option(10_000, "records")
 @answer_options
 def extract(
-    *, logs: Sequence[str], wanted: Sequence[str], died: bool, max_rows: int, options: Options
+    *, logs: Sequence[str], wanted: Sequence[str], died: bool, top: int, options: Options
 ) -> int:
     """Extract results from the output of profilers and benchmark tools.
 
@@ -141,8 +134,7 @@ def extract(
       longpole bench extract run.log --job-format 'regex=(?P<op>[a-z]+): (?P<time_us>[0-9.]+) us'
     """
     return options.emit_each(
-        _answer(log, wanted, died=died, max_rows=max_rows, is_debugging=options.debug)
-        for log in logs
+        _answer(log, wanted, died=died, max_rows=top, is_debugging=options.debug) for log in logs
     )
 
 
@@ -201,7 +193,7 @@ def _warnings(found: Extraction) -> list[Warned]:
     if n_omitted := sum(rows.n_rows for rows in found.omitted):
         kept = len(found.measurements)
         message = f"{count_of(n_omitted, 'row')} beyond the first {kept:,} summarised by operation"
-        warnings.append(Warned("max_rows", n_omitted, message, "not shown; see --max-rows"))
+        warnings.append(Warned("max_rows", n_omitted, message, "not shown; see --top"))
     return warnings
 
 

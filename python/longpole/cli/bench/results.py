@@ -1,32 +1,35 @@
-"""`longpole bench results` and `best`: the outcome of each job, and the fastest results."""
+"""The results of one file: the fastest of each key, or the outcome of each job."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-import click
-
-from longpole.bench.records.record import Outcome, Record
+from longpole.bench.records.record import Record
 from longpole.cli.answer import exit_codes
-from longpole.cli.ask.options import Options, answer_options, answers, top_option
+from longpole.cli.answer.problems import require, usage_errors
 from longpole.errors import ResultsError
-from longpole.report.blocks import Column, Notes, Sentence, Value, tabulated
+from longpole.report.blocks import Column, Headline, Notes, Sentence, Value, tabulated
 from longpole.report.document import Abstention, Document, Warned
 from longpole.words.data import Row
 from longpole.words.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from longpole.bench import Measurement, ResultsFile
+    from longpole.cli.answer.emit import Answer
     from longpole.report.blocks import Block
 
-__all__ = ["best", "results"]
+__all__ = ["MOST_RECORDS", "Results", "results_answer"]
 
-_SCHEMA: Final = "longpole.bench.results/1"
+MOST_RECORDS: Final = 10_000
+_SCHEMA: Final = "longpole.bench.compare/1"
+_AT_A_TIME: Final = 10_000
+"""Number of jobs that a condition is evaluated for at a time."""
 _SAID_CHARACTERS: Final = 60
-_BEST: Final = "longpole.bench.best/1"
 _NOTHING: Final = "no run gave a result that can be chosen"
 
 
@@ -61,59 +64,114 @@ _CHOICES: Final[dict[Column, Value]] = {
 }
 
 
+_TYPES: Final[Mapping[str, type]] = {
+    **dict.fromkeys(("id", "key", "outcome", "device", "best", "message"), str),
+    **dict.fromkeys(("attempt", "exit_code", "signal", "duration_ns"), int),
+    "time_ns": float,
+}
+"""Columns of a job, which conditions can use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The fastest result of a key, or of a value of a tag."""
+
+    key: str
+    """The key, or the value of the tag."""
+    name: str
+    """The name of the result."""
+    time_ns: float
+    workspace_bytes: int | None
+    id: str
+    """Id of the job."""
+    device: str | None
+    unstable: bool
+    """Whether repetitions within the job differ a lot."""
+
+
 class Results(Row):
-    """The records of a run."""
+    """The results of one file."""
 
+    outcomes: dict[str, int]
+    """Number of jobs, or of attempts, by outcome."""
+    best: list[Choice]
+    """The fastest result of each key or tag; empty if jobs are listed."""
     records: list[Record]
+    """The jobs or attempts, with everything that was recorded; empty if results are chosen."""
 
 
-@click.command()
-@answers("longpole.cli.bench.results:Results")
-@click.argument("path", metavar="RESULTS")
-@click.option(
-    "--outcome",
-    type=click.Choice([outcome.value for outcome in Outcome]),
-    help="Show only records with this outcome.",
-)
-@click.option(
-    "--all-attempts", is_flag=True, help="Show all attempts at each job, not only the last."
-)
-@top_option(10_000, "records")
-@answer_options
-def results(
-    *, path: str, outcome: str | None, all_attempts: bool, top: int, options: Options
-) -> int:
-    """Show the outcome of each job.
-
-    JSON has everything that was recorded.
-
-    \b
-    Examples:
-      longpole bench results jobs.results.jsonl --outcome timeout
-      longpole bench results jobs.results.jsonl --json
-    """
+def results_answer(path: str, *, by: str, where: str | None, top: int) -> Answer:
+    """Return the fastest results by `key` or `tag=NAME`, or each `job` or `attempt`."""
     from longpole.bench import ResultsFile
 
+    tag = by.removeprefix("tag=") if by.startswith("tag=") else None
+    require(
+        tag or by in {"key", "job", "attempt"}, f"--by {by}: give key, tag=NAME, job or attempt"
+    )
     file = ResultsFile(path)
-    wanted = _checked(file, file.records() if all_attempts else file.final_records())
+    records = file.records() if by == "attempt" else file.final_records()
+    chosen = _Counted(_matching(_checked(file, records), where))
+    if tag or by == "key":
+        return _best(path, file, chosen, tag)
+    return _listed(path, file, chosen, by, top)
+
+
+class _Counted:
+    """Records, counted by outcome as they are read."""
+
+    def __init__(self, records: Iterator[Record]) -> None:
+        self._records = records
+        self.outcomes: Counter[str] = Counter()
+
+    def __iter__(self) -> Iterator[Record]:
+        for record in self._records:
+            self.outcomes[str(record.outcome)] += 1
+            yield record
+
+    def said(self, path: str, noun: str) -> Headline:
+        outcomes = ", ".join(f"{n:,} {name}" for name, n in sorted(self.outcomes.items()))
+        number = count(self.outcomes.total(), noun)
+        return Headline(f"{path}: {number}" + (f": {outcomes}" if outcomes else ""))
+
+
+def _matching(records: Iterator[Record], where: str | None) -> Iterator[Record]:
+    """Yield the records that match a condition on their columns."""
+    if where is None:
+        yield from records
+        return
+    import polars as pl
+
+    from longpole.rows.selection import matching
+
+    while some := list(islice(records, _AT_A_TIME)):
+        rows = pl.DataFrame([_row(record) for record in some], schema=_TYPES)
+        with usage_errors():
+            found = matching(rows.with_row_index("place"), where)
+        yield from (some[place] for place in found["place"])
+
+
+def _listed(path: str, file: ResultsFile, records: _Counted, by: str, top: int) -> Answer:
     kept: list[Record] = []
-    n_found = 0
-    for record in wanted:
-        if outcome in {None, record.outcome}:
-            n_found += 1
-            if n_found <= top:
-                kept.append(record)
+    for record in records:
+        if len(kept) < top:
+            kept.append(record)
+    n_found = records.outcomes.total()
     warnings = [*_damage_warnings(file), *_left_out(n_found - len(kept))]
+    data = Results(outcomes=dict(sorted(records.outcomes.items())), best=[], records=kept)
     document = Document(
         schema=_SCHEMA,
         input={"path": path, "n_records": file.n_records},
+        scope={"by": by},
         warnings=warnings,
-        data=Results(records=kept),
+        data=data,
         truncated={"records": {"shown": len(kept), "total": n_found}} if n_found > top else None,
-        blocks=lambda: _table(kept, _RESULTS, "no such record", warnings),
+        blocks=lambda: [
+            records.said(path, by),
+            *_table(kept, _RESULTS, "no such record", warnings),
+        ],
         records=lambda: [_row(record) for record in kept],
     )
-    return options.emit((document, exit_codes.OK))
+    return document, exit_codes.OK
 
 
 def _left_out(n_records: int) -> list[Warned]:
@@ -148,73 +206,33 @@ def _row(record: Record) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The fastest result of a key, or of a value of a tag."""
-
-    key: str
-    """The key, or the value of the tag."""
-    name: str
-    """The name of the result."""
-    time_ns: float
-    workspace_bytes: int | None
-    id: str
-    """Id of the job."""
-    device: str | None
-    unstable: bool
-    """Whether repetitions within the job differ a lot."""
-
-
-class Best(Row):
-    """The fastest results."""
-
-    best: list[Choice]
-
-
-@click.command()
-@answers("longpole.cli.bench.results:Best")
-@click.argument("path", metavar="RESULTS")
-@click.option(
-    "--tag", metavar="TAG", help="Choose for each value of a tag instead of for each key."
-)
-@answer_options
-def best(*, path: str, tag: str | None, options: Options) -> int:
-    """Choose the fastest result of each key.
-
-    Only successful runs count; times that are zero, negative, infinite or NaN are ignored. With
-    --tag, jobs without that tag are left out and counted. The exit code is 4 if there is
-    nothing to choose from.
-
-    \b
-    Examples:
-      longpole bench best jobs.results.jsonl
-      longpole bench best jobs.results.jsonl --tag shape --json
-    """
-    from longpole.bench import ResultsFile
+def _best(path: str, file: ResultsFile, records: _Counted, tag: str | None) -> Answer:
     from longpole.bench.records.reading import best_of_final
 
-    file = ResultsFile(path)
     groups = _Groups(tag)
-    chosen = best_of_final(groups.having(_checked(file, file.final_records())), groups.of)
+    chosen = best_of_final(groups.having(records), groups.of)
     warnings = [*_left_out_of_groups(tag, groups.n_left_out), *_damage_warnings(file)]
     choices = [
         _choice(name, record, record.best)
         for name, record in chosen.items()
         if record.best is not None
     ]
+    data = Results(outcomes=dict(sorted(records.outcomes.items())), best=choices, records=[])
     document = Document(
-        schema=_BEST,
-        input={"path": path},
+        schema=_SCHEMA,
+        input={"path": path, "n_records": file.n_records},
         status="ok" if choices else "abstained",
         abstains_because=[] if choices else [Abstention("no_result")],
-        scope={"tag": tag},
+        scope={"by": "key" if tag is None else f"tag={tag}"},
         warnings=warnings,
-        data=Best(best=choices),
-        blocks=lambda: _table(choices, _CHOICES, _NOTHING, warnings),
+        data=data,
+        blocks=lambda: [
+            records.said(path, "job"),
+            *_table(choices, _CHOICES, _NOTHING, warnings),
+        ],
         records=lambda: list(map(asdict, choices)),
     )
-    exit_code = exit_codes.OK if choices else exit_codes.INCONCLUSIVE
-    return options.emit((document, exit_code))
+    return document, exit_codes.OK if choices else exit_codes.INCONCLUSIVE
 
 
 @dataclass(slots=True)
@@ -224,7 +242,7 @@ class _Groups:
     tag: str | None
     n_left_out: int = 0
 
-    def having(self, records: Iterator[Record]) -> Iterator[Record]:
+    def having(self, records: Iterable[Record]) -> Iterator[Record]:
         """Yield the records that belong to a group, and count the others."""
         for record in records:
             if self.tag is None or self.tag in record.tags:

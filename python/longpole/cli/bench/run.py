@@ -1,4 +1,4 @@
-"""`longpole bench run` and `resume`: run jobs on devices and record every result."""
+"""`longpole bench run`: run jobs on devices and record every result."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ import click
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.ask.files import CommandBehindDashes, OutputPath, behind_dashes
 from longpole.cli.ask.numbers import COUNT
-from longpole.cli.ask.options import Options, answer_options, answers, force_option
+from longpole.cli.ask.options import Options, answer_options, answers, force_option, resume_option
 from longpole.cli.ask.runner import runner_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from longpole.bench import Job
+    from longpole.cli.bench.session import Session
 
-__all__ = ["resume", "run"]
+__all__ = ["run"]
 
 
 @click.command(cls=CommandBehindDashes)
@@ -34,7 +35,8 @@ __all__ = ["resume", "run"]
     help="Results file to write.",
 )
 @force_option
-@click.option("--key", metavar="NAME", help="Key for the command after --.")
+@resume_option
+@click.option("--key", metavar="KEY", help="Key of the results of the command after --.")
 @click.option(
     "--runs",
     "repeat",
@@ -58,6 +60,7 @@ def run(
     jobs: str | None,
     results: str | None,
     force: bool,
+    resume: bool,
     key: str | None,
     repeat: int,
     job_format: str,
@@ -71,15 +74,20 @@ def run(
     give one command after --. No shell is used.
 
     The exit code is 1 if a job failed; its record says why. After Ctrl-C, all finished jobs are
-    on disk: see `longpole bench resume`.
+    on disk. --resume runs the others, and those that were cancelled or lost their device, with
+    the limits and devices of the run unless you give others; name the run by JOBS.jsonl or
+    its results file (-o).
 
     \b
     Examples:
       longpole bench run jobs.jsonl --devices 0,1 --timeout 20
+      longpole bench run jobs.jsonl --resume
       longpole bench run --runs 10 --key gemm_1024 -- ./gemm_profiler 1024 1024 1024
     """
     from longpole.cli.bench.session import Session, run_session
 
+    if resume:
+        return run_session(_earlier(jobs, results, job_format, limits), options, resume=True)
     with usage_errors():
         wanted = _jobs(jobs, behind_dashes() or [], key, job_format) * repeat
     session = Session(Path(results) if results else _default_results(jobs), wanted, limits)
@@ -124,20 +132,33 @@ def _default_results(jobs: str | None) -> Path:
     return Path(time.strftime("bench-%Y%m%d-%H%M%S.jsonl"))
 
 
-@click.command()
-@click.argument("results", type=OutputPath())
-@runner_options
-@answer_options
-def resume(*, results: str, options: Options, **limits: Any) -> int:
-    """Continue a run that was interrupted.
+def _earlier(
+    jobs: str | None, results: str | None, job_format: str, limits: dict[str, Any]
+) -> Session:
+    """Return the run to continue.
 
-    Jobs with an outcome in RESULTS do not run again, except those that were cancelled or lost
-    their device. Limits and devices are those of the run unless you give others.
-
-    \b
-    Example:
-      longpole bench resume jobs.results.jsonl
+    Raises
+    ------
+    click.UsageError
+        It is not named, or the file of jobs has changed since it began.
     """
-    from longpole.cli.bench.session import Session, run_session
+    from longpole.cli.bench.session import Session
 
-    return run_session(Session.load(Path(results), limits), options, resume=True)
+    require(
+        behind_dashes() is None, "--resume takes the command from the earlier run: leave -- out"
+    )
+    is_named = results or (jobs and jobs != "-")
+    require(
+        is_named, "name the run to continue by its file of jobs, or by its results file with -o"
+    )
+    session = Session.load(Path(results) if results else _default_results(jobs), limits)
+    if jobs:
+        with usage_errors():
+            wanted = {(job.key, job.digest()) for job in _jobs(jobs, [], None, job_format)}
+        is_same = wanted == {(job.key, job.digest()) for job in session.jobs}
+        require(
+            is_same,
+            f"{jobs} has other jobs than the run in {session.results}: run them with another -o, "
+            f"or continue with --resume -o {session.results}",
+        )
+    return session

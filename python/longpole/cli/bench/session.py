@@ -43,6 +43,7 @@ __all__ = [
 _SCHEMA: Final = "longpole.bench.run/1"
 _LIMITS: Final = ("timeout_s", "total_timeout_s", "grace_s", "retries", "busy", "lock_clock_mhz")
 _SHOWN_FAILURES: Final = 10
+_RAY: Final = "ray"
 _REFRESHES_PER_S: Final = 4
 
 
@@ -98,9 +99,11 @@ class Session:
 
     def devices(self) -> Found | Cluster:
         """Find the given devices, here or on every node of a Ray cluster."""
-        devices = self.given.get("devices")
-        names = devices.split(",") if devices else []
-        return Cluster.find(names) if self.given.get("ray") else select(names)
+        given = self.given.get("devices") or ""
+        is_ray = given == _RAY or given.startswith(f"{_RAY}:")
+        listed = given.removeprefix(_RAY).removeprefix(":") if is_ray else given
+        names = listed.split(",") if listed else []
+        return Cluster.find(names) if is_ray else select(names)
 
     def open_runner(self, *, resume: bool, force: bool) -> Runner:
         """Acquire the devices and, once everything else is valid, the results file."""
@@ -138,7 +141,7 @@ def run_session(
     begun = time.monotonic()
     with (
         stopped_by_signals(),
-        continued_by(f"bench resume {session.results}", str(session.results)),
+        continued_by(f"bench run --resume -o {session.results}", str(session.results)),
         session.open_runner(resume=resume, force=force) as runner,
         _show_progress(runner) as console,
     ):

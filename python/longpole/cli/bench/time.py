@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["time"]
 
+_DTYPES: Final = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8")
 _COMMANDS: Final = {
     "commands": click.option(
         "-c",
@@ -153,13 +154,9 @@ def _timed_commands(
 @click.option(
     "--flops",
     "computed",
-    metavar="EXPR",
-    help="Floating-point operations of a call, such as 2*n**3.",
-)
-@click.option(
-    "--dtype",
-    type=click.Choice(["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8"]),
-    help="Data type of the operations, for the percentage of the peak.",
+    metavar="EXPR[:DTYPE]",
+    help="Floating-point operations of a call, such as 2*n**3, and their data type for the share of"
+    " the peak: fp64, fp32, tf32, bf16, fp16, fp8 or int8.",
 )
 @device_options
 @click.option(
@@ -204,7 +201,6 @@ def time(
     axes: tuple[str, ...],
     moved: str | None,
     computed: str | None,
-    dtype: str | None,
     output: str | None,
     force: bool,
     append: bool,
@@ -241,7 +237,7 @@ def time(
         names,
         _points(axes),
         commands=plan if commands else None,
-        work=WorkPlan(moved, computed, dtype),
+        work=_work(moved, computed),
         **{name: value for name, value in how.items() if value is not None},
     )
     with usage_errors():
@@ -254,6 +250,16 @@ def time(
     require(not is_gated or len(names) > 1, "--gate needs two functions or commands to compare")
     answer = _timed(campaign, output, force=force, append=append, is_gated=is_gated)
     return options.emit(answer)
+
+
+def _work(moved: str | None, computed: str | None) -> WorkPlan:
+    """Return the work of a call, whose operations may have a data type after a colon."""
+    flops, is_typed, dtype = (computed or "").partition(":")
+    require(
+        not is_typed or (flops and dtype in _DTYPES),
+        f"--flops {computed}: give EXPR or EXPR:DTYPE, with one of {', '.join(_DTYPES)}",
+    )
+    return WorkPlan(moved, flops or None, dtype or None)
 
 
 def _timed(

@@ -1,4 +1,4 @@
-"""`longpole tunableop check`, `env` and `files`: whether torch uses the files of a run."""
+"""`longpole tunableop check`: whether torch uses the files of a run, and which they are."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import click
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import require
-from longpole.cli.ask.numbers import MOST_DEVICES
 from longpole.cli.ask.options import Options, answer_options, answers
+from longpole.cli.ask.runner import devices_option
 from longpole.report.blocks import Entry, Headline, Sentence
 from longpole.report.document import Document
 from longpole.words.wording import count, escape
@@ -26,106 +26,121 @@ if TYPE_CHECKING:
 
 from longpole.cli.tunableop.rows import rows_answer
 
-__all__ = ["check", "env", "files"]
+__all__ = ["check"]
 
 _STYLES: Final[dict[str, Style]] = {"error": "bad", "warning": "warn", "info": "dim"}
 _MOST_LINES: Final = 8
 _MOST_PLACES: Final = 3
-_NAME: Final = click.option(
-    "--name", metavar="FILE", help="Name of the results file, as given to torch."
-)
-_UNTUNED: Final = click.option(
-    "--untuned", metavar="FILE", help="Name of the untuned file, as given to torch."
-)
+_PREFIX: Final = "PYTORCH_TUNABLEOP_"
 
 
 @click.command()
-@answers("longpole.cli.tunableop.data:Checked")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "--torch",
-    "version",
-    metavar="VERSION",
-    help="Version of torch that will read them.  [default: the installed one]",
+@answers(
+    "longpole.cli.tunableop.data:Checked",
+    "longpole.cli.tunableop.data:ProcessFiles",
+    "longpole.cli.tunableop.data:Variables",
 )
+@click.argument("files", nargs=-1, metavar="[FILE...]")
 @click.option(
     "--expect",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Validator that the file must have. Repeatable.",
+    help="Validator of the torch that will read the files, such as PT_VERSION=2.9.1. Repeatable."
+    "  [default: those of the installed torch]",
 )
+@click.option(
+    "--phase",
+    type=click.Choice(("collect", "tune", "use")),
+    help="Print the variables to collect GEMMs, tune them, or use the results.",
+)
+@click.option("--exports", is_flag=True, help="Print export commands for a shell.")
+@click.option(
+    "--visible",
+    multiple=True,
+    metavar="LIST",
+    help="The value of the visibility variable of a process. Repeatable, for several processes.",
+)
+@devices_option("fake:1, one device")
 @answer_options
 def check(
-    *, files: tuple[str, ...], version: str | None, expect: tuple[str, ...], options: Options
+    *,
+    files: tuple[str, ...],
+    expect: tuple[str, ...],
+    phase: Phase | None,
+    exports: bool,
+    visible: tuple[str, ...],
+    devices: str | None,
+    options: Options,
 ) -> int:
     """Find what makes torch ignore a file, lose rows of it, or choose a slow solution.
 
     Validators are compared with the installed torch, if there is one. Several files are
-    compared with each other. The exit code is 1 if there is an error or a warning.
+    compared with each other. Without FILE, show which files a process reads and writes for each
+    device that it sees, by the variables of this process, and what is wrong with these. With
+    --phase, print the variables to set before torch is imported; file names are those in
+    PYTORCH_TUNABLEOP_FILENAME and PYTORCH_TUNABLEOP_UNTUNED_FILENAME.
+
+    The exit code is 1 if there is an error or a warning.
 
     \b
     Examples:
       longpole tunableop check tunableop_results0.csv
-      longpole tunableop check run*.csv --torch 2.9.1 --expect GCN_ARCH_NAME=gfx942
+      longpole tunableop check run*.csv --expect PT_VERSION=2.9.1 --expect GCN_ARCH_NAME=gfx942
+      longpole tunableop check --visible 0 --visible 1
+      eval "$(longpole tunableop check --phase collect --exports)"
     """
-    from longpole.bench import tunableop
-    from longpole.bench.tunableop import Installed
+    require(not (files and (phase or visible)), "--phase and --visible are for no FILE")
+    require(bool(phase) or not exports, "--exports needs --phase")
+    expected = _expected(expect)
+    if phase:
+        return _check_phase(phase, expected.get("PT_VERSION"), options, exports=exports)
+    if not files:
+        return options.emit(_processes(visible, devices, expected.get("PT_VERSION")))
+    return options.emit(*_checked(files, expected))
 
-    pairs = [text.partition("=") for text in expect]
+
+def _expected(given: Sequence[str]) -> dict[str, str]:
+    from longpole.bench.tunableop.environment import release_of
+
+    pairs = [text.partition("=") for text in given]
     if any(not mark for _, mark, _ in pairs):
         message = "give KEY=VALUE"
         raise click.BadParameter(message, param_hint="'--expect'")
-    asked = Installed({"PT_VERSION": version}, is_complete=False) if version else None
-    known = asked or tunableop.installed_validators()
-    expected = {**known.validators, **{key: value for key, _, value in pairs}}
+    found = {key: value for key, _, value in pairs}
+    version = found.get("PT_VERSION", "0.0")
+    require(
+        release_of(version) is not None,
+        f"--expect PT_VERSION={version}: this is not a version, such as 2.9.1",
+    )
+    return found
+
+
+def _checked(files: Sequence[str], expected: Mapping[str, str]) -> list[Answer]:
+    """Check files; a given version stands for another torch than the installed one."""
+    from longpole.bench import tunableop
+    from longpole.bench.tunableop import Installed
+
+    is_another = "PT_VERSION" in expected
+    known = Installed({}, is_complete=False) if is_another else tunableop.installed_validators()
     read = [tunableop.read(file) for file in files]
-    problems = tunableop.check(read, expected=expected, is_complete=known.is_complete)
-    found = [
+    problems = tunableop.check(
+        read, expected={**known.validators, **expected}, is_complete=known.is_complete
+    )
+    return [
         _check_answer(file.name, [each for each in problems if each.file == file.name])
         for file in read
     ]
-    return options.emit(*found)
 
 
-@click.command()
-@answers("longpole.cli.tunableop.data:VariableRow", has_rows=True)
-@click.argument("phase", type=click.Choice(("collect", "tune", "use")))
-@_NAME
-@_UNTUNED
-@click.option(
-    "--torch",
-    "version",
-    metavar="VERSION",
-    help="Version of torch that will read them.  [default: the installed one]",
-)
-@click.option("--exports", is_flag=True, help="Print export commands for a shell.")
-@answer_options
-def env(
-    *,
-    phase: Phase,
-    name: str | None,
-    untuned: str | None,
-    version: str | None,
-    exports: bool,
-    options: Options,
-) -> int:
-    """Print the variables to collect GEMMs, tune them, or use the results.
-
-    It warns about variables that are set but have no effect, or that torch does not know. Set the
-    variables before you import torch, which reads each of them once. `os.putenv` does not
-    change `os.environ`.
-
-    \b
-    Examples:
-      longpole tunableop env collect
-      longpole tunableop env use --name tunableop_results_full%d.csv
-      eval "$(longpole tunableop env collect --exports)"
-    """
+def _check_phase(phase: Phase, version: str | None, options: Options, *, exports: bool) -> int:
+    """Print the variables of a phase, and warn about those that have no effect."""
     from longpole.bench import tunableop
     from longpole.bench.tunableop import VARIABLES
-    from longpole.cli.tunableop.data import VariableRow
+    from longpole.cli.tunableop.data import VariableRow, Variables
 
-    given = tunableop.environment(phase, filename=name, untuned_filename=untuned)
+    names = {"filename": "FILENAME", "untuned_filename": "UNTUNED_FILENAME"}
+    known = {each: os.environ.get(_PREFIX + name) for each, name in names.items()}
+    given = tunableop.environment(phase, **known)
     meanings = {variable.full_name: variable.meaning for variable in VARIABLES}
     rows = [
         VariableRow(variable=f"{variable}={value}", meaning=meanings[variable])
@@ -135,8 +150,9 @@ def env(
     if exports:
         require(options.form == "text", "--exports and --format exclude each other")
         return _export(given, warnings)
-    answer = rows_answer("env", None, f"to {phase}:", {"rows": rows}, VariableRow, notes=warnings)
-    return options.emit(answer)
+    headline = f"to {phase}:"
+    data = Variables(rows=rows)
+    return options.emit(rows_answer("check", None, headline, data, VariableRow, notes=warnings))
 
 
 def _export(variables: Mapping[str, str], warnings: Iterable[str]) -> int:
@@ -148,73 +164,39 @@ def _export(variables: Mapping[str, str], warnings: Iterable[str]) -> int:
     return exit_codes.OK
 
 
-@click.command()
-@answers("longpole.bench.tunableop.names:ProcessFile", has_rows=True)
-@_NAME
-@_UNTUNED
-@click.option(
-    "--visible",
-    multiple=True,
-    metavar="LIST",
-    help="The value of the visibility variable of a process. Repeatable, for several processes.",
-)
-@click.option(
-    "--n-devices",
-    "devices",
-    type=click.IntRange(0, MOST_DEVICES),
-    metavar="N",
-    help="Number of devices of the machine.",
-)
-@answer_options
-def files(
-    *,
-    name: str | None,
-    untuned: str | None,
-    visible: tuple[str, ...],
-    devices: int | None,
-    options: Options,
-) -> int:
-    """Show which files a process reads and writes, for each device that it sees.
-
-    The ordinal replaces %d or comes before the last dot, and counts the devices that the
-    process sees. Without --visible, the answer uses the visibility variables and
-    PYTORCH_TUNABLEOP_FILENAME of this process. The exit code is 1 if processes would share
-    a file.
-
-    \b
-    Examples:
-      longpole tunableop files --n-devices 8
-      longpole tunableop files --visible 0 --visible 1
-    """
-    from longpole.bench.tunableop import files as files_of
-    from longpole.bench.tunableop import name_warnings
+def _processes(visible: Sequence[str], devices: str | None, version: str | None) -> Answer:
+    """Show the files of each device of each process, and what is wrong with the variables."""
+    from longpole.bench import tunableop
     from longpole.bench.tunableop.names import ProcessFile
+    from longpole.cli.tunableop.data import ProcessFiles
+    from longpole.devices import select
 
+    n_devices = len(select(devices.split(","))) if devices else None
     environs = _environs(visible)
     found = [
         file
         for process, environ in enumerate(environs)
-        for file in files_of(
-            results=name, untuned=untuned, n_devices=devices, environ=environ, process=process
-        )
+        for file in tunableop.files(n_devices=n_devices, environ=environ, process=process)
     ]
-    warnings = name_warnings(found, *filter(None, (name, untuned)))
-    code = exit_codes.FINDINGS if warnings else exit_codes.OK
+    names = (os.environ.get(_PREFIX + name) for name in ("FILENAME", "UNTUNED_FILENAME"))
+    warnings = [
+        *tunableop.name_warnings(found, *filter(None, names)),
+        *tunableop.environment_warnings(version=version),
+    ]
     headline = f"{count(len(found), 'device')} in {count(len(environs), 'process', 'processes')}"
-    answer = rows_answer(
-        "files",
+    return rows_answer(
+        "check",
         None,
         headline,
-        {"rows": found},
+        ProcessFiles(rows=found),
         ProcessFile,
         *("process", "ordinal", "device", "results", "exists", "untuned"),
         notes=warnings,
-        exit_code=code,
+        exit_code=exit_codes.FINDINGS if warnings else exit_codes.OK,
     )
-    return options.emit(answer)
 
 
-def _environs(visible: tuple[str, ...]) -> list[dict[str, str]]:
+def _environs(visible: Sequence[str]) -> list[dict[str, str]]:
     """Return the environment of each process; by default that of the current one."""
     if not visible:
         return [dict(os.environ)]

@@ -1,14 +1,11 @@
-"""`longpole tunableop coverage`: show how much of a trace, or of recorded GEMMs, is tuned."""
+"""How much of a trace, or of recorded GEMMs, is tuned."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import click
-
 from longpole.cli.answer import exit_codes
-from longpole.cli.ask.options import Options, answers, shared_options
-from longpole.cli.ask.windows import step_option
+from longpole.cli.answer.problems import require
 from longpole.errors import ResultsError, TraceError
 from longpole.words.wording import count, duration, share
 
@@ -17,13 +14,14 @@ if TYPE_CHECKING:
 
     from longpole.bench.tunableop import Coverage
     from longpole.cli.answer.emit import Answer
+    from longpole.cli.ask.options import Options
     from longpole.tables.execution_coverage import ExecutionCoverage
     from longpole.tables.gemm_coverage import GemmCoverage
     from longpole.trace.trace import Trace
 
 from longpole.cli.tunableop.rows import MOST_ROWS, rows_answer
 
-__all__ = ["coverage", "execution_coverage_answer", "gemm_coverage_answer"]
+__all__ = ["coverage_answer", "execution_coverage_answer", "gemm_coverage_answer"]
 
 
 _OTHER_KIND = "other_kind_of_file"
@@ -34,53 +32,22 @@ _KINDS: Final = {
 }
 
 
-@click.command()
-@answers(
-    "longpole.cli.tunableop.data:RecordedCoverage",
-    "longpole.tables.gemm_coverage:GemmCoverage",
-    "longpole.tables.execution_coverage:ExecutionCoverage",
-)
-@click.argument("subject", metavar="UNTUNED|TRACE|ET")
-@click.argument("results", metavar="RESULTS")
-@step_option("the whole trace")
-@click.option(
-    "--et",
-    "execution",
-    type=click.Path(dir_okay=False, readable=False),
-    metavar="FILE",
-    help="Execution trace of the same run.",
-)
-@shared_options
-def coverage(
-    *, subject: str, results: str, step: int | None, execution: str | None, options: Options
-) -> int:
-    """Show how much of a trace, or of recorded GEMMs, a results file covers.
-
-    For a trace, this is the share of the GEMM time and of the critical path. GEMMs to tune next
-    are sorted by their time on the path. An execution trace (ET) has no times, so its GEMMs
-    are weighted by their FLOPs. Files whose names end in .csv contain recorded GEMMs. The
-    exit code is 1 if a GEMM is not tuned, and 4 if there are no GEMMs.
-
-    \b
-    Examples:
-      longpole tunableop coverage tunableop_untuned0.csv tunableop_results0.csv
-      longpole tunableop coverage trace.json.gz tunableop_results0.csv --step 3
-      longpole tunableop coverage kineto.json.gz tunableop_results0.csv --et et.json.gz
-    """
+def coverage_answer(
+    subject: str, results: str, options: Options, step: int | None, execution: str | None
+) -> Answer:
+    """Answer how much of recorded GEMMs (.csv), a trace or an execution trace is tuned."""
     from longpole import read_trace
 
     if subject.endswith(".csv"):
-        answer = _of_recorded(subject, results)
-    else:
-        try:
-            trace = read_trace(subject, vocabulary=options.vocabulary, threads=options.threads)
-        except TraceError as error:
-            if error.code != _OTHER_KIND or execution is not None or step is not None:
-                raise
-            answer = _of_execution(subject, results)
-        else:
-            answer = _of_trace(subject, trace, results, step, execution)
-    return options.emit(answer)
+        require(step is None and execution is None, "--step and --et are for a trace and RESULTS")
+        return _of_recorded(subject, results)
+    try:
+        trace = read_trace(subject, vocabulary=options.vocabulary, threads=options.threads)
+    except TraceError as error:
+        if error.code != _OTHER_KIND or execution is not None or step is not None:
+            raise
+        return _of_execution(subject, results)
+    return _of_trace(subject, trace, results, step, execution)
 
 
 def _of_recorded(subject: str, results: str) -> Answer:
@@ -124,7 +91,7 @@ def gemm_coverage_answer(results: str, found: GemmCoverage) -> Answer:
     notes = [f"window: {found.window.title}", *_notes_on(found)]
     code = exit_codes.INCONCLUSIVE if found.rows.is_empty() else exit_codes.FINDINGS
     return rows_answer(
-        "coverage",
+        "show",
         results,
         headline,
         found,
@@ -228,4 +195,4 @@ def _by_operations(
     """Report how much is tuned if there are no times: the number of GEMMs, and of FLOPs."""
     flops = "" if share_of_flops is None else f", {share(share_of_flops)} of the flops"
     headline = f"{tuned[0]} of {tuned[1]} tuned{flops}"
-    return rows_answer("coverage", results, headline, data, row, *shown, most=MOST_ROWS, **others)
+    return rows_answer("show", results, headline, data, row, *shown, most=MOST_ROWS, **others)

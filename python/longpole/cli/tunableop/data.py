@@ -8,21 +8,26 @@ import polars as pl
 
 from longpole.bench.tunableop.check import Problem
 from longpole.bench.tunableop.coverage import CoverageRow
-from longpole.bench.tunableop.difference import SpeedupRow
+from longpole.bench.tunableop.difference import DiffRow
+from longpole.bench.tunableop.names import ProcessFile
+from longpole.bench.tunableop.records import GemmRow
 from longpole.bench.tunableop.tune import Failure
 from longpole.words.data import Row
 
 __all__ = [
     "Checked",
+    "Differences",
+    "Edited",
+    "EditedRow",
     "KeyRow",
-    "MergedFiles",
-    "MergedRow",
-    "PartRow",
+    "ProcessFiles",
+    "Recorded",
     "RecordedCoverage",
-    "Speedups",
+    "Shown",
     "Tuned",
     "UntunedRow",
     "VariableRow",
+    "Variables",
 ]
 
 
@@ -46,6 +51,12 @@ class RecordedCoverage(Row):
     rows: Annotated[pl.DataFrame, CoverageRow]
 
 
+class ProcessFiles(Row):
+    """The files that processes read and write."""
+
+    rows: list[ProcessFile]
+
+
 class VariableRow(Row):
     """An environment variable to set."""
 
@@ -54,25 +65,25 @@ class VariableRow(Row):
     meaning: str
 
 
-class MergedRow(Row):
+class Variables(Row):
+    """The variables of a phase."""
+
+    rows: list[VariableRow]
+
+
+class EditedRow(Row):
     """A written file."""
 
     file: str
     validators: str
     gemms: int
     """Number of GEMMs in the file."""
+    flops: int
+    """Floating-point operations of one call of each GEMM."""
     dropped: int
     """Number of rows dropped for another row of the same GEMM."""
     conflicts: int
     """Number of GEMMs for which the sources have different solutions."""
-
-
-class MergedFiles(Row):
-    """The merged files."""
-
-    conflicts: list[str]
-    """GEMMs for which the sources have different solutions, the chosen one first."""
-    rows: list[MergedRow]
 
 
 class KeyRow(Row):
@@ -82,22 +93,36 @@ class KeyRow(Row):
     parameters: str
 
 
-class Speedups(Row):
-    """The gain from tuning."""
+class Edited(Row):
+    """The written files."""
+
+    changed: list[KeyRow]
+    """GEMMs whose solution was changed or removed."""
+    conflicts: list[str]
+    """GEMMs for which the sources have different solutions, the chosen one first."""
+    rows: list[EditedRow]
+
+
+class Shown(Row):
+    """The rows of a file."""
+
+    rows: Annotated[pl.DataFrame, GemmRow]
+
+
+class Differences(Row):
+    """What differs in another file, and how much faster its solutions are."""
 
     geometric_mean: float | None
-    """Geometric mean of the ratios, with each GEMM counted once."""
+    """Geometric mean of the speedups of all GEMMs with a time in both files."""
     of_one_call_each: float | None
     """Speedup of all of them together if each is called once."""
-    rows: Annotated[pl.DataFrame, SpeedupRow]
-
-
-class PartRow(Row):
-    """A part of a file."""
-
-    file: str
-    gemms: int
-    flops: int
+    n_timed: int
+    """Number of GEMMs with a time in both files."""
+    n_not_default: int
+    """Number of these whose solution in the first file is not torch's default."""
+    same_validators: bool
+    """Whether torch accepts either both files or neither."""
+    rows: Annotated[pl.DataFrame, DiffRow]
 
 
 class Tuned(Row):
@@ -118,3 +143,9 @@ class UntunedRow(KeyRow):
     n: int | None
     k: int | None
     batch: int | None
+
+
+class Recorded(Row):
+    """Recorded GEMMs, without duplicates."""
+
+    rows: Annotated[pl.DataFrame, UntunedRow]

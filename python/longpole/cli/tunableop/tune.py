@@ -10,8 +10,15 @@ import click
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import usage_errors
 from longpole.cli.ask.files import OutputPath
-from longpole.cli.ask.numbers import COUNT
-from longpole.cli.ask.options import Options, answer_options, answers, force_option
+from longpole.cli.ask.options import (
+    Options,
+    answer_options,
+    answers,
+    force_option,
+    resume_option,
+    reuse_option,
+)
+from longpole.cli.ask.runner import devices_option
 from longpole.words.wording import count, escape
 
 if TYPE_CHECKING:
@@ -27,12 +34,7 @@ __all__ = ["tune"]
 @click.command()
 @answers("longpole.cli.tunableop.data:Tuned")
 @click.argument("pattern", metavar="PATTERN")
-@click.option(
-    "--devices",
-    "gpus",
-    metavar="LIST",
-    help="Devices to use: numbers such as 0,2, UUIDs, `all`, `cpu` or `fake:N`.  [default: all]",
-)
+@devices_option("all")
 @click.option(
     "-o",
     "--output",
@@ -51,31 +53,18 @@ __all__ = ["tune"]
     show_default=True,
     help="Time limit of a batch.",
 )
-@click.option(
-    "--batch",
-    type=COUNT,
-    metavar="N",
-    default=32,
-    show_default=True,
-    help="Number of GEMMs in a batch.",
-)
-@click.option(
-    "--known",
-    metavar="RESULTS",
-    help="Results file: its GEMMs are not tuned again, and its rows are in the output.",
-)
-@click.option("--resume", is_flag=True, help="Continue an earlier run.")
+@reuse_option
+@resume_option
 @force_option
 @answer_options
 def tune(
     *,
     pattern: str,
-    gpus: str | None,
+    devices: str | None,
     output: str,
     worker: str | None,
     timeout: float,
-    batch: int,
-    known: str | None,
+    reuse: tuple[str, ...],
     resume: bool,
     force: bool,
     options: Options,
@@ -91,19 +80,18 @@ def tune(
     Examples:
       longpole tunableop tune "tunableop_untuned?.csv" --devices 0,1,2,3
       longpole tunableop tune "tunableop_untuned*.csv" --resume
-      longpole tunableop tune "tunableop_untuned*.csv" --known tuned0.csv
+      longpole tunableop tune "tunableop_untuned*.csv" --reuse tuned0.csv
     """
     from longpole.bench import tunableop
 
     with usage_errors():
         found = tunableop.tune(
             pattern,
-            gpus=gpus.split(",") if gpus else None,
+            gpus=devices.split(",") if devices else None,
             filename=output,
             worker=worker or tunableop.WORKER,
             timeout_s=timeout,
-            batch_size=batch,
-            known=known,
+            reuse=reuse,
             resume=resume,
             force=force,
             on_record=_tell,
