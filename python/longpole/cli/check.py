@@ -10,6 +10,7 @@ import click
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import describe, name_of
+from longpole.cli.answer.mindspore import profile_answers, traces_and_profiles
 from longpole.cli.answer.problems import require
 from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.pairs import et_option, iteration_option
@@ -90,7 +91,15 @@ def check(
         return options.emit(_pair_answer(execution, traces[0], iteration, options))
     require(iteration is None, "--iteration needs the execution trace, with --et")
     answer = partial(check_answer, strict=strict, companions=Companions())
-    return answer_each(traces_of(traces), options, _SCHEMA, answer, arguments=ARGUMENTS)
+    read, profiles = traces_and_profiles(traces, several=True)
+    return answer_each(
+        traces_of(read),
+        options,
+        _SCHEMA,
+        answer,
+        arguments=ARGUMENTS,
+        then=lambda: profile_answers(profiles, options.attempt, of_problems=True, strict=strict),
+    )
 
 
 def _pair_answer(execution: str, kineto: str, iteration: int | None, options: Options) -> Answer:

@@ -58,7 +58,6 @@ class Program(Commands):
         "Convert and exchange files": {
             "convert": "Write traces, parts of them and tables to files for other programs.",
             "chakra": "Check, show and replay Chakra graphs (.et).",
-            "mindspore": "Analyse MindSpore profiles without MindSpore.",
             "tunableop": "Read, check, merge, split and tune PyTorch's TunableOp files.",
         },
         "Learn and automate": {

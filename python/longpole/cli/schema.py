@@ -99,8 +99,10 @@ def _answers(program: click.Command) -> dict[str, tuple[str, Callable[[], Schema
         for name, text in all_tables().items()
         for by in ("", *words_of(name)[1:])
     }
+    profile = partial(_declared, "longpole.formats.mindspore.offline:Analysis")
     return {
         "envelope": ("The envelope of every answer", envelope),
+        "mindspore": ("The answer of `longpole FOLDER` about a MindSpore profile", profile),
         "dumps": ("The answer of `longpole ranks` about flight recorder dumps", dumps),
         **dict(_answers_of("", program)),
         **tables,

@@ -10,6 +10,7 @@ import click
 
 from longpole.answer.blocks import left_out_of, verdict_blocks, with_gaps
 from longpole.cli.answer.inputs import name_of
+from longpole.cli.answer.mindspore import profile_answers, traces_and_profiles
 from longpole.cli.answer.problems import usage_errors
 from longpole.cli.answer.serving import serving_blocks
 from longpole.cli.answer.windows import (
@@ -113,7 +114,8 @@ def summary(
     TRACE is a file of the PyTorch profiler or another profiler, compressed or not, or `-` for
     stdin. For a memory timeline or snapshot, the answer is the table `memory`.
     Each share says what it is a share of: the step, or the whole trace if it marks no steps.
-    The summary of the trace of an inference server also shows how it spends its iterations.
+    The summary of the trace of an inference server also shows how it spends its iterations, and
+    that of a folder of MindSpore's profiler what its tables contain, of all ranks.
 
     \b
     Examples:
@@ -125,7 +127,8 @@ def summary(
     """
     from longpole.remedies.facts import ARGUMENTS
 
-    if all(map(given_memory_file, traces)):
+    traces, profiles = traces_and_profiles(traces)
+    if traces and all(map(given_memory_file, traces)):
         from longpole.cli.table import answer_memory
 
         return answer_memory(traces, window, options)
@@ -138,8 +141,11 @@ def summary(
             trace = recording.of(trace, step_name=window.step_name)
             return _answer(path, trace, top, **window.on_clock(trace).choice)
 
-    is_for_people = len(traces) > 1 and options.form in {"text", "md"}
-    then = partial(_together, traces, ranks, window, options) if is_for_people else tuple
+    def then() -> Iterator[Answer]:
+        if len(traces) > 1 and options.form in {"text", "md"}:
+            yield from _together(traces, ranks, window, options)
+        yield from profile_answers(profiles, options.attempt, step=window.step)
+
     return answer_each(traces, options, _SCHEMA, answer, arguments=ARGUMENTS, then=then)
 
 

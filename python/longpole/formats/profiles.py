@@ -246,10 +246,7 @@ def _mindspore(path: Path) -> Ranks:
         raise refused
     if layout_of(path.name) is not None and not _is_json(path):
         reason = "a table of an Ascend profile, not a timeline"
-        hint = (
-            "give the folder around it: `longpole summary DIR` reads its timeline, and "
-            "`longpole mindspore DIR` its tables"
-        )
+        hint = "give the folder around it: `longpole summary DIR` reads its timeline and its tables"
         raise profile_error(path, reason, "no_events", hint)
     rank = rank_of_file(path)
     return () if rank is None else [(path, rank)]
@@ -296,7 +293,7 @@ def _without_timeline(folder: Path) -> Ranks:
     from longpole.formats.mindspore.layouts import contents
 
     if contents(folder) == "other files":
-        hint = "analyse it with `longpole mindspore`"
+        hint = "`longpole summary DIR` reads its tables"
         reason = "a MindSpore profile without a timeline"
         raise profile_error(folder, reason, "no_timeline", hint)
     return ()

@@ -240,7 +240,7 @@ def test_a_table_alone_is_no_timeline_and_says_what_to_give(name: str, tmp_path:
     path.write_text("Name,Type,Duration(us)\na,MatMul,3\n", encoding="utf-8")
     with pytest.raises(TraceError, match="a table of an Ascend profile") as caught:
         read_trace(path)
-    assert "longpole mindspore DIR" in str(caught.value.hint)
+    assert "`longpole summary DIR` reads its timeline and its tables" in str(caught.value.hint)
 
 
 def test_a_database_of_no_known_profiler_names_its_tables(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import sqlite3
 from contextlib import closing
 
@@ -94,7 +95,8 @@ def test_a_damaged_table_costs_that_table(tmp_path):
 def test_text_files_and_exported_files_of_one_profile_are_both_analysed(tmp_path, capsys):
     exported(tmp_path)
     cpu_profile(tmp_path / "rank-3_20250101_ascend_ms/FRAMEWORK", 3)
-    assert run(["mindspore", str(tmp_path), "-o", str(tmp_path / "out")]) == 0
+    assert run(["summary", str(tmp_path)]) == 0
+    offline_analyse(tmp_path, output=tmp_path / "out")
     text = capsys.readouterr().out
     assert "Mul" in text
     assert "rank 3, device" in text
@@ -188,7 +190,7 @@ def test_chosen_steps_alone_are_in_the_table_of_steps(tmp_path, capsys):
     [device] = offline_analyse(tmp_path, step_list=[5, 6]).devices
     assert [(step.number, step.free_ns) for step in device.steps] == [(5, 5_000), (6, 6_000)]
     assert len(device.operators) == 2
-    assert run(["mindspore", str(tmp_path), "--step", "9"]) == 0
-    assert "none of the steps 9 to 9 is there: no steps are shown; the profile has 4, 5, 6" in (
-        capsys.readouterr().err
-    )
+    assert run(["summary", str(tmp_path), "--step", "9", "--json"]) == 0
+    [warned] = json.loads(capsys.readouterr().out)["warnings"]
+    assert warned["message"].endswith("none of the steps 9 to 9 is there")
+    assert warned["effect"] == "no steps are shown; the profile has 4, 5, 6"

@@ -42,9 +42,7 @@ _OPTIONS: Final = (
     *(("--step-name", "Step"), ("--annotation", "data loading")),
 )
 _FORMATS: Final = ("json", "jsonl", "csv", "md", "html", "text")
-_FORMATTED: Final = frozenset(
-    {"table", "summary", "check", "path", "whatif", "diff", "ranks", "mindspore"}
-)
+_FORMATTED: Final = frozenset({"table", "summary", "check", "path", "whatif", "diff", "ranks"})
 _WINDOWED: Final = frozenset({"table", "summary", "path", "whatif"})
 _TOOL_OPTIONS: Final[tuple[dict[str, Any], ...]] = (
     {},
@@ -163,9 +161,9 @@ ABOUT: Final[Mapping[str, Mapping[Question, float]]] = {
         ("bench", "compare", "{}", "{}"): 1.0,
     },
     "mindspore": {
-        ("mindspore", "{}"): 3.0,
-        ("mindspore", "{}", "--step", "1"): 1.0,
-        ("mindspore", "{}", "-o", "{out}/analysis"): 1.0,
+        ("summary", "{}"): 3.0,
+        ("summary", "{}", "--step", "1"): 1.0,
+        ("check", "{}"): 1.0,
     },
 }
 """How often each question is asked, by the kind of input."""

@@ -192,7 +192,9 @@ def _told(words: Sequence[str]) -> Answer:
     told = io.StringIO()
     with contextlib.redirect_stdout(told), contextlib.redirect_stderr(io.StringIO()):
         run(words)
-    answer: Answer = json.loads(told.getvalue())
+    answers = json.loads(told.getvalue())
+    # A MindSpore profile may have an answer about its timeline, then one about its tables.
+    answer: Answer = answers[0] if isinstance(answers, list) else answers
     return answer
 
 
@@ -252,5 +254,6 @@ def _type(option: click.Option) -> str | list[str]:
 
 def _nullable(name: str) -> Schema:
     # The summary of a memory timeline or snapshot is the table `memory`.
-    names = (name, "table memory") if name == "summary" else (name,)
+    others = {"summary": ("table memory", "mindspore"), "check": ("mindspore",)}
+    names = (name, *others.get(name, ()))
     return {"anyOf": [*(schema_for(each, longpole) for each in names), {"type": "null"}]}

@@ -342,9 +342,9 @@ def _metrics(frame: pl.DataFrame) -> list[DeviceMetric]:
     ]
     weight = pl.col("duration_ns")
     means = [
-        ((pl.col(name) * weight).sum() / weight.filter(pl.col(name).is_not_null()).sum()).alias(
-            name
-        )
+        ((pl.col(name) * weight).sum() / weight.filter(pl.col(name).is_not_null()).sum())
+        .fill_nan(None)  # no kernel with the counter took time
+        .alias(name)
         for name in names
     ]
     grouped = _computing(frame).group_by("type", "core").agg(*means).sort("type", "core")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.files.opening import entries
+from longpole.formats.ascend.layout import output_folders
 from longpole.formats.mindspore.findings import ProfileError
 
 if TYPE_CHECKING:
@@ -133,6 +134,11 @@ def contents(folder: Path) -> Literal["timelines", "other files"] | None:
     if not kinds.isdisjoint(_TIMED):
         return "timelines"
     return None if kinds.isdisjoint(_ANALYSED) else "other files"
+
+
+def is_profile(folder: Path) -> bool:
+    """Whether a folder has files of MindSpore's profiler, or exported tables of Ascend devices."""
+    return contents(folder) is not None or bool(output_folders(folder))
 
 
 def named(path: Path) -> tuple[str, int] | None:
@@ -280,7 +286,7 @@ def refused_file(path: Path) -> ProfileError | None:
         return ProfileError(path, "refused", _REFUSED[kind])
     if kind not in WITHOUT_TIMELINE:
         return None
-    hint = "give the folder of the profile, or ask `longpole mindspore` about it"
+    hint = "give the folder of the profile, or ask `longpole FOLDER`"
     return ProfileError(path, "no_timeline", f"{kind}: a file without a timeline", hint=hint)
 
 

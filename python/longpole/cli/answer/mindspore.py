@@ -1,25 +1,22 @@
-"""`longpole mindspore`: analyse MindSpore profiles without MindSpore."""
+"""Answers from the files of a MindSpore profile: operators, steps, data pipelines, memory."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
-
-import click
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from longpole.cli.answer import exit_codes
-from longpole.cli.answer.problems import require, usage_errors
-from longpole.cli.ask.files import OutputPath
-from longpole.cli.ask.options import Options, answer_options, answers
-from longpole.cli.ask.windows import step_option
-from longpole.formats.mindspore.offline import offline_analyse
-from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
-from longpole.report.document import DATA_FORMATS, Document, Warned
-from longpole.words.wording import duration
+from longpole.cli.answer.problems import usage_errors
+from longpole.errors import TraceError
+from longpole.formats.profiles import timelines_in
+from longpole.report.blocks import Column, Entry, Headline, Notes, Sentence, Table
+from longpole.report.document import Document, Warned
+from longpole.words.wording import count, duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from longpole.cli.answer.emit import Answer
     from longpole.formats.mindspore.device_tables import DeviceTables
@@ -34,61 +31,71 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.report.document import Record
 
-__all__ = ["mindspore"]
+__all__ = ["profile_answers", "traces_and_profiles"]
 
 _SCHEMA: Final = "longpole.mindspore/1"
 _SHOWN: Final = 10
 
 
-@click.command()
-@answers("longpole.formats.mindspore.offline:Analysis")
-@click.argument(
-    "folders", nargs=-1, required=True, type=click.Path(readable=False), metavar="DIR..."
-)
-@click.option(
-    "-o",
-    "--output",
-    type=OutputPath(is_folder=True),
-    help="Write files to a folder.",
-)
-@step_option("all steps", "steps", multiple=True)
-@click.option("--no-developer-rows", is_flag=True, help="Leave out level 0 of host_info.")
-@answer_options
-def mindspore(
-    *,
-    folders: Sequence[str],
-    output: str | None,
-    steps: Sequence[int],
-    no_developer_rows: bool,
-    options: Options,
-) -> int:
-    """Analyse MindSpore profiles without MindSpore: operators, steps, data pipelines, memory.
+def traces_and_profiles(
+    paths: Sequence[str], *, several: bool = False
+) -> tuple[list[str], list[str]]:
+    """Return the paths that are read as traces, and the MindSpore profiles among all.
 
-    DIR is the output_path of the profiler, or a folder in it. Without -o, nothing is written.
-    Every command can read the timelines: `longpole summary OUT/timeline_0.json`.
-
-    \b
-    Examples:
-      longpole mindspore data/
-      longpole mindspore data/ -o analysis
+    A profile without a timeline is no trace, nor one with several timelines unless `several`.
     """
-    require(output is None or len(folders) == 1, "with -o, name one DIR")
-    asked: Any = {
-        "step_list": sorted(steps) or None,
-        "output": output,
-        "developer_rows": not no_developer_rows,
-    }
-
-    def ask(folder: str) -> Answer:
-        with usage_errors():
-            return _answer(folder, offline_analyse(folder, **asked))
-
-    return options.emit_each(
-        options.attempt(_SCHEMA, folder, partial(ask, folder)) for folder in folders
-    )
+    profiles = [path for path in paths if _is_profile(Path(path))]
+    traces = [
+        path for path in paths if path not in profiles or _has_timeline(Path(path), several=several)
+    ]
+    return traces, profiles
 
 
-def _answer(folder: str, found: Analysis) -> Answer:
+def _is_profile(path: Path) -> bool:
+    from longpole.formats.mindspore.layouts import is_profile
+
+    try:
+        return path.is_dir() and is_profile(path)
+    except OSError:  # reported where the folder is read
+        return False
+
+
+def _has_timeline(folder: Path, *, several: bool) -> bool:
+    try:
+        n_timelines = len(timelines_in(folder))
+    except TraceError as error:
+        return error.code != "no_timeline"  # else reported where the folder is read
+    return n_timelines == 1 or (several and n_timelines > 1)
+
+
+def profile_answers(
+    folders: Sequence[str],
+    attempt: Callable[[str, str, Callable[[], Answer]], Answer],
+    *,
+    step: int | None = None,
+    of_problems: bool = False,
+    strict: bool = False,
+) -> Iterator[Answer]:
+    """Yield what the files of each MindSpore profile contain, or with `of_problems` their problems.
+
+    `attempt` turns errors into answers. `step` selects a step of the step trace; the other figures
+    are about the whole run.
+    """
+    for folder in folders:
+        ask: Callable[[Analysis], Answer] = partial(_figures, folder)
+        if of_problems:
+            ask = partial(_problems, folder, strict=strict)
+        yield attempt(_SCHEMA, folder, partial(_answer, folder, step, ask))
+
+
+def _answer(folder: str, step: int | None, ask: Callable[[Analysis], Answer]) -> Answer:
+    from longpole.formats.mindspore.offline import offline_analyse
+
+    with usage_errors():
+        return ask(offline_analyse(folder, step_list=None if step is None else [step]))
+
+
+def _warnings(found: Analysis) -> list[Warned]:
     of_files = [
         *((rank.rank, each) for rank in found.ranks for each in rank.findings),
         *((device.rank, each) for device in found.devices for each in device.findings),
@@ -107,17 +114,21 @@ def _answer(folder: str, found: Analysis) -> Answer:
         Warned(each.code, 1, each.message, "the rank is not analysed", each.hint)
         for each in found.failed
     ]
+    return warnings
+
+
+def _figures(folder: str, found: Analysis) -> Answer:
+    warnings = _warnings(found)
     document = Document(
         schema=_SCHEMA,
         input={"path": folder, "format": "mindspore"},
         status="partial" if warnings else "ok",
         warnings=warnings,
-        forms_with_warnings=DATA_FORMATS,
         data=found,
         blocks=lambda: [
             *(block for rank in found.ranks for block in _blocks(folder, rank)),
             *(block for device in found.devices for block in _device_blocks(folder, device)),
-            *([Notes([f"Wrote {path}" for path in found.written])] if found.written else []),
+            *_in_short(found, warnings),
         ],
         records=lambda: [
             *(record for rank in found.ranks for record in _records(folder, rank)),
@@ -125,6 +136,58 @@ def _answer(folder: str, found: Analysis) -> Answer:
         ],
     )
     return document, exit_codes.OK
+
+
+def _in_short(found: Analysis, warnings: Sequence[Warned]) -> list[Block]:
+    """Report the ranks that could not be analysed, and count the problems of files."""
+    told = [f"{each.message}: the rank is not analysed [{each.code}]" for each in found.failed]
+    if len(found.ranks) > 1 or len(found.devices) > 1:
+        told.append("`longpole ranks FOLDER` compares the timelines of the ranks.")
+    n_files = len(warnings) - len(found.failed)
+    if n_files:
+        problems = count(n_files, "problem")
+        told.append(f"The files of the profile have {problems}: `longpole check` lists them.")
+    return [Notes(told)] if told else []
+
+
+def _problems(folder: str, found: Analysis, *, strict: bool) -> Answer:
+    warnings = _warnings(found)
+    document = Document(
+        schema=_SCHEMA,
+        input={"path": folder, "format": "mindspore"},
+        status="partial" if warnings else "ok",
+        warnings=warnings,
+        data=found,
+        blocks=lambda: [
+            Headline(f"{folder}: {_number_of(warnings)} in the files of the MindSpore profile"),
+            *map(_entry, warnings),
+        ],
+        records=lambda: [_record(folder, each) for each in warnings],
+    )
+    return document, exit_codes.FINDINGS if strict and warnings else exit_codes.OK
+
+
+def _record(folder: str, warned: Warned) -> Record:
+    return {
+        "path": folder,
+        "severity": "warning",
+        "code": warned.code,
+        "count": warned.count,
+        "sentence": warned.message,
+        "effect": warned.effect,
+        "hint": warned.hint,
+    }
+
+
+def _number_of(warnings: Sequence[Warned]) -> str:
+    return count(len(warnings), "warning") if warnings else "no problems found"
+
+
+def _entry(warned: Warned) -> Entry:
+    times = f"  {warned.count:,} ×" if warned.count > 1 else ""  # noqa: RUF001
+    told = [f"{warned.message}.", f"Effect: {warned.effect}."]
+    told += [f"{warned.hint[0].upper()}{warned.hint[1:]}."] if warned.hint else []
+    return Entry("warning", "warn", warned.code + times, told)
 
 
 def _rank(rank: int | None) -> str:
@@ -151,7 +214,6 @@ def _blocks(folder: str, rank: RankAnalysis) -> Iterator[Block]:
     if rank.pipeline is not None:
         yield from _pipeline(rank.pipeline)
     sentences = [*_memory(rank.memory), *_flops(rank.flops)]
-    sentences += [f"Wrote {path}" for path in rank.written]
     if sentences:
         yield Notes(sentences)
 
