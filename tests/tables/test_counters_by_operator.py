@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import longpole
+from longpole.cli import program
 from longpole.testing import TraceBuilder
 from real_traces import SHARED
 
@@ -179,3 +180,26 @@ def test_the_order_of_the_file_changes_nothing_and_missing_kernels_are_told():
 def test_a_frame_becomes_one_of_pandas():
     [frame] = longpole.get_counter_data_with_operators(counted(launched("mm"), "mm", 1, 2).read())
     assert list(frame.to_pandas()["bottom_level_op"]) == ["aten::mm"]
+
+
+def test_ranges_and_launches_that_differ_in_number_are_said(tmp_path, capsys):
+    builder = launched("relu", "mm", "relu", "mm", with_kernels=False)
+    for number in range(3):
+        counted(builder, f"kernel_{number}", 100 * number, 1)
+    path = str(builder.write(tmp_path / "trace.json"))
+    told = "4 kernels were launched and 3 ranges have counters: 3 ranges are matched to no kernel"
+    assert program.run(["table", path, "counters_by_operator"]) == 0
+    assert f"{told}. Their operators are unknown." in " ".join(capsys.readouterr().out.split())
+    [finding] = [
+        it for it in longpole.check(longpole.read_trace(path)) if it.code == "unmatched_counters"
+    ]
+    assert (finding.severity, finding.count, finding.sentence) == ("warning", 3, told)
+
+
+def test_ranges_that_each_have_their_kernel_are_not_mentioned(tmp_path, capsys):
+    builder = counted(counted(launched("mm", "mm"), "mm", 1, 2), "mm", 101, 3)
+    path = str(builder.write(tmp_path / "trace.json"))
+    assert program.run(["table", path, "counters_by_operator"]) == 0
+    assert "matched to no kernel" not in capsys.readouterr().out
+    codes = {it.code for it in longpole.check(longpole.read_trace(path))}
+    assert "unmatched_counters" not in codes

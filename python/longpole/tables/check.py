@@ -183,6 +183,8 @@ def _of_events(trace: Trace) -> Iterator[Finding]:
         yield from _links(counts, warnings)
     else:
         yield finding("only_counter_ranges" if counts["counter_ranges"] else "no_device_work")
+    if counts["counter_ranges"]:
+        yield from _counters(trace, counts["counter_ranges"])
     yield from _overlaps(counts, warnings)
     yield from _clocks(trace, warnings)
     yield from _marks(trace, warnings)
@@ -191,6 +193,15 @@ def _of_events(trace: Trace) -> Iterator[Finding]:
     if drift_ns is not None:
         before, after = map(duration, drift_ns)
         yield finding("speed_changed", before=before, after=after)
+
+
+def _counters(trace: Trace, n_ranges: int) -> Iterator[Finding]:
+    """Report counted ranges whose kernels are not known."""
+    from longpole.tables.counters_by_operator import unmatched_counters
+
+    told = unmatched_counters(trace)
+    if told is not None:
+        yield finding("unmatched_counters", n_ranges, told=told)
 
 
 def _links(counts: Mapping[str, int], warnings: Sequence[_EventWarning]) -> Iterator[Finding]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from longpole.rows.selection import matching
 from longpole.tables.catalogue import table
 from longpole.tables.needs import COUNTERS
+from longpole.trace.counters import matched_counters
+from longpole.words.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     Source = Trace | str | os.PathLike[str]
 
-__all__ = ["counters_by_operator", "get_counter_data_with_operators"]
+__all__ = ["counters_by_operator", "get_counter_data_with_operators", "unmatched_counters"]
 
 
 @table(
@@ -67,6 +69,30 @@ def counters_by_operator(
         begun = begin_ns.is_between(window.start_ns, window.end_ns)
         found = found.filter(begun | found["call"].is_null())
     return matching(found, where)
+
+
+def unmatched_counters(trace: Trace) -> str | None:
+    """Return how kernels and counted ranges differ in number; None if each range has its kernel.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> builder = TraceBuilder().call("cudaLaunchKernel", (1, 2)).call("cudaLaunchKernel", (3, 4))
+    >>> unmatched_counters(
+    ...     builder.event(
+    ...         ph="X", cat="cuda_profiler_range", name="gemm", pid=0, tid=0, ts=0, dur=9, args={}
+    ...     ).read()
+    ... )
+    '2 kernels were launched and 1 range has counters: 1 range is matched to no kernel'
+    """
+    n_kernels, n_ranges, n_pairs = matched_counters(trace)
+    if n_pairs == n_ranges:
+        return None
+    launched = f"{count(n_kernels, 'kernel')} {'was' if n_kernels == 1 else 'were'} launched"
+    counted = f"{count(n_ranges, 'range')} {'has' if n_ranges == 1 else 'have'} counters"
+    left = n_ranges - n_pairs
+    alone = f"{count(left, 'range')} {'is' if left == 1 else 'are'} matched to no kernel"
+    return f"{launched} and {counted}: {alone}"
 
 
 def get_counter_data_with_operators(

@@ -98,6 +98,12 @@ KINDS: Final = {
         "the analysis covers the CPU and the counters",
         "record again without counters to get the kernels",
     ),
+    "unmatched_counters": Kind(
+        "warning",
+        "{told}",
+        "the operators of these counters are unknown",
+        "record again, or count each kernel (profiler_measure_per_kernel=True)",
+    ),
     "no_correlations": Kind(
         "warning",
         "no GPU activity has a correlation id",

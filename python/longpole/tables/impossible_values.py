@@ -1,4 +1,4 @@
-"""Warnings below a table about values that a device cannot reach."""
+"""Warnings below a table about values that cannot be right, or whose kernels are unknown."""
 
 from __future__ import annotations
 
@@ -48,10 +48,18 @@ def impossible_values(
     >>> impossible_values("kernels", TraceBuilder().read())
     []
     """
-    told = [_TIMES] if not view_of(name, by).is_of_host and has_impossible_times(trace) else []
+    told = [] if name != "counters_by_operator" else _without_kernel(trace)
+    told += [_TIMES] if not view_of(name, by).is_of_host and has_impossible_times(trace) else []
     if rows is not None and name == "copies":
         told += _above_bandwidth(trace, rows)
     return told
+
+
+def _without_kernel(trace: Trace) -> list[str]:
+    from longpole.tables.counters_by_operator import unmatched_counters
+
+    told = unmatched_counters(trace)
+    return [] if told is None else [f"{told}. Their operators are unknown."]
 
 
 def _above_bandwidth(trace: Trace, rows: pl.DataFrame) -> list[str]:

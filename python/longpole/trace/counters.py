@@ -23,6 +23,7 @@ __all__ = [
     "TENSOR_CORE_INSTRUCTIONS",
     "Counted",
     "counters_by_operator",
+    "matched_counters",
 ]
 
 _SASS: Final = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
@@ -94,19 +95,38 @@ def counters_by_operator(trace: Counted) -> pl.DataFrame:
     )
 
 
+def matched_counters(trace: Counted) -> tuple[int, int, int]:
+    """Return the number of kernels (else launches), of counted ranges, and of pairs of them."""
+    ranges = _in_time_order(_events(trace))
+    kernels = _kernels(trace, has_counters=ranges.height > 0)
+    return kernels.height, ranges.height, _pairs(ranges, kernels).height
+
+
+def _events(trace: Counted) -> pl.DataFrame:
+    import polars as pl
+
+    columns = ["kind", "category", *_OF_RANGE]
+    return trace.events.select(columns).filter(pl.col("kind") == "counter_range")
+
+
+def _in_time_order(ranges: pl.DataFrame) -> pl.DataFrame:
+    import polars as pl
+
+    texts = ranges.with_columns(pl.col("name").cast(pl.String))
+    return texts.select(*_OF_RANGE).sort("start_ns", "name", "event")
+
+
 def _ranges(trace: Counted) -> pl.DataFrame:
     """List the counted ranges in time order, with a column for each counter."""
     import polars as pl
 
-    columns = ["kind", "category", *_OF_RANGE]
-    ranges = trace.events.select(columns).filter(pl.col("kind") == "counter_range")
+    ranges = _events(trace)
     categories = ranges["category"].cast(pl.String).unique().to_list()
     tables = [table for each in sorted(categories) if (table := trace.args(each)) is not None]
     if ranges.height and not tables:
         message = "the trace was read without its counters; read it with args='default'"
         raise ValueError(message)
-    texts = ranges.with_columns(pl.col("name").cast(pl.String))
-    shown = texts.select(*_OF_RANGE).sort("start_ns", "name", "event")
+    shown = _in_time_order(ranges)
     for table in tables:
         shown = shown.join(table, on="event", how="left", maintain_order="left")
     return shown

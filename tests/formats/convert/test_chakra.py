@@ -206,6 +206,35 @@ def test_sync_dependencies_by_external_id_are_those_of_the_path():
         chakra.load_sync_dependencies(0, trace, instance_id=1)
 
 
+@pytest.mark.parametrize(("end_us", "expected"), [(300, {2: [1]}), (90, {})])
+def test_a_kernel_that_had_ended_before_the_call_was_not_waited_for(tmp_path, end_us, expected):
+    return_us = max(end_us, 110) + 5
+    rows = [
+        ("cpu_op", "aten::mm", 7, 0, 40, 1, 0),
+        ("cuda_runtime", "cudaLaunchKernel", 7, 5, 10, 1, 9),
+        ("kernel", "gemm", 20, 12, end_us, 1, 9),
+        ("cpu_op", "aten::item", 7, 100, 400, 2, 0),
+        ("cuda_runtime", "cudaDeviceSynchronize", 7, 110, return_us, 2, 10),
+    ]
+    events = [
+        {
+            "ph": "X",
+            "cat": kind,
+            "name": name,
+            "pid": 7 if tid == 7 else 0,
+            "tid": tid,
+            "ts": start,
+            "dur": end - start,
+            "args": {"External id": external, "correlation": correlation}
+            | ({"device": 0, "stream": 20} if kind == "kernel" else {}),
+        }
+        for kind, name, tid, start, end, external, correlation in rows
+    ]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
+    assert chakra.load_sync_dependencies(0, path, annotation="") == expected
+
+
 def test_a_truncated_graph_keeps_its_nodes_and_says_so(pair):
     _, _, path = pair
     data = path.read_bytes()

@@ -92,9 +92,17 @@ def test_levels_switch_off_what_they_do_not_have():
     zero = ProfilerOptions.validate("ascend", profiler_level="Level0", aicore_metrics=3)
     assert (zero.data_process, zero.aicore_metrics) == (False, -1)
     none = ProfilerOptions.validate("ascend", profiler_level="LevelNone", aicore_metrics=3)
-    assert (none.findings, none.profiler_level, none.aicore_metrics) == ((), "LevelNone", -1)
+    assert (none.profiler_level, none.aicore_metrics) == ("LevelNone", -1)
+    for made in (zero, none):
+        assert [(it.code, it.option, it.used) for it in made.findings] == [
+            ("level_without_it", "aicore_metrics", -1)
+        ]
     one = ProfilerOptions.validate("ascend", profiler_level="Level1", aicore_metrics=3)
-    assert (one.data_process, one.aicore_metrics) == (False, 3)
+    assert (one.data_process, one.aicore_metrics, one.findings) == (False, 3, ())
+    asked = ProfilerOptions.validate("ascend", profiler_level="Level1", data_process=True)
+    assert [(it.option, it.used) for it in asked.findings] == [("data_process", False)]
+    same = ProfilerOptions.validate("ascend", profiler_level="Level0", data_process=False)
+    assert same.findings == ()
     # MindSpore takes Level0 in name alone where the level is of another type.
     assert ProfilerOptions.validate("ascend", profiler_level=0).data_process is False
 

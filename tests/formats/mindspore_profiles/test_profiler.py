@@ -261,7 +261,8 @@ def test_mindspore_from_2_5_on_gets_its_own_options(
     asked = {"aicore_metrics": number, "host_stack": False, "profile_framework": None}
     made = Profiler(output_path=tmp_path, environment={}, timeline_limit=7, **asked)
     (_, options), *_ = calls
-    assert options["aicore_metrics"] is types.AicoreMetrics[metrics]
+    assert options["aic_metrics"] is types.AicoreMetrics[metrics]
+    assert "aicore_metrics" not in options
     assert options["with_stack"] is False
     assert options["activities"] == [types.ProfilerActivity.NPU]
     assert options.keys().isdisjoint({"host_stack", "timeline_limit", "op_time"})

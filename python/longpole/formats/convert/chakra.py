@@ -192,9 +192,9 @@ def load_sync_dependencies(
 ) -> dict[int, list[int]]:
     """Return the External ids of events that waited for a device, with those of the awaited events.
 
-    The waits are those in the dependency graph of one window. The arguments are those of the
-    function with this name in Chakra's device trace loader, whose result differs: it also contains
-    activities that had not ended when the event began.
+    The waits are those in the dependency graph of one window; activities that had ended before the
+    event began are not among them. The arguments are those of the function with this name in
+    Chakra's device trace loader, which returns only waits on the critical path.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def load_sync_dependencies(
     columns = ("target_external_id", "source_external_id")
     found: dict[int, list[int]] = {}
     missing = 0
-    for target, source in path.sync_dependencies.select(columns).rows():
+    for target, source in path.sync_dependencies.filter("waited").select(columns).rows():
         if target is None or source is None:
             missing += 1
         elif target != source and source not in found.setdefault(target, []):

@@ -126,7 +126,7 @@ class ProfilerOptions:
         asked = _supported(known, asked, findings, is_quiet=bool(settings.run_options))
         values = {name: option.default for name, option in OPTIONS.items()}
         values |= {name: _checked(name, value, findings) for name, value in asked.items()}
-        _apply_level(values)
+        _apply_level(values, asked, findings)
         del values["start"]
         values["output_path"] = _output(asked, values, settings, findings)
         made = cls(device=known, environment=settings, findings=(), **values)
@@ -214,14 +214,25 @@ def _told(value: Any) -> str:
     return repr(value)[:60] if plain else f"type {type(value).__name__}"
 
 
-def _apply_level(values: dict[str, Any]) -> None:
-    """Disable options that a level does not have; convert an enum member to its name."""
+def _apply_level(
+    values: dict[str, Any], asked: Mapping[str, Any], findings: list[OptionFinding]
+) -> None:
+    """Disable options that a level does not have; report those that were requested.
+
+    A member of an enumeration is converted to its name.
+    """
     level = values["profiler_level"]
     values["profiler_level"] = level = getattr(level, "name", level)
+    off: dict[str, Any] = {}
     if level in (*_WITHOUT_METRICS, "Level1"):
-        values["data_process"] = False
+        off["data_process"] = False
     if level in _WITHOUT_METRICS:
-        values["aicore_metrics"] = -1
+        off["aicore_metrics"] = -1
+    for name, value in off.items():
+        if name in asked and values[name] != value:
+            message = f"the profiler_level {level} does not record {name}; it is set to {value!r}"
+            findings.append(OptionFinding("level_without_it", name, message, value))
+    values.update(off)
 
 
 def _output(
@@ -315,7 +326,7 @@ def _since_2_5(values: dict[str, Any], types: Any) -> dict[str, Any]:
     activities = [activity.CPU] if values["profile_framework"] is not None else []
     activities += [activity.NPU] if values["op_time"] else []
     return kept | {
-        "aicore_metrics": getattr(types.AicoreMetrics, name),
+        "aic_metrics": getattr(types.AicoreMetrics, name),
         "with_stack": stack,
         "activities": activities,
     }
