@@ -14,7 +14,6 @@ from longpole.cli import program
 # What these options name depends on the command, so their help does, too.
 _NAMES_THINGS_OF_THE_COMMAND = {
     "--output",
-    "--top",
     "--runs",
     "--timeout",
     "--budget",

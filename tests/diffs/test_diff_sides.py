@@ -107,7 +107,11 @@ def test_directories_are_runs(tmp_path, asked, a_program):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("a.json",), ("a.json", "b.json", "--step", "3"), ("a.json", "--step", "3", "--against", "x")],
+    [
+        ("a.json",),
+        ("a.json", "b.json", "--step", "3"),
+        ("a.json", "--step", "3", "--step", "4", "--step", "5"),
+    ],
     ids=str,
 )
 def test_what_cannot_be_compared_is_an_error_of_usage(arguments, asked):
@@ -116,8 +120,38 @@ def test_what_cannot_be_compared_is_an_error_of_usage(arguments, asked):
 
 def test_one_recording_is_not_two_runs(tmp_path, capsys):
     one = TraceBuilder().launch("gemm", call=(0, 1), work=(1, 9)).write(tmp_path / "one.json")
-    assert program.run(["diff", str(one), str(one), "--new", str(one)]) == 2
+    assert program.run(["diff", str(one), f"{one},{one}"]) == 2
     assert "a recording counts as one run" in capsys.readouterr().err
+
+
+def test_commas_separate_the_traces_of_a_side(tmp_path, asked, a_program):
+    paths = [tmp_path / f"{seed}.json" for seed in range(3)]
+    for seed, path in enumerate(paths):
+        run_of(a_program, seed).write(path)
+    code, output = asked(f"{paths[0]},{paths[1]}", paths[2], "--json")
+    assert code in (0, 4)
+    data = json.loads(output)["data"]
+    assert (data["base"]["n_runs"], data["new"]["n_runs"]) == (2, 1)
+
+
+def test_a_path_with_a_comma_is_one_trace(tmp_path, asked, a_program):
+    path, other = tmp_path / "a,b.json", tmp_path / "c.json"
+    run_of(a_program, 0).write(path)
+    run_of(a_program, 1).write(other)
+    code, output = asked(path, other, "--json")
+    assert code in (0, 4)
+    assert json.loads(output)["data"]["base"]["n_runs"] == 1
+
+
+def test_two_steps_are_compared_with_each_other(tmp_path, asked, a_program):
+    path = tmp_path / "run.json"
+    run_of(a_program, 0).write(path)
+    trace = longpole.read_trace(path)
+    first, second = (row["step"] for row in trace.steps.to_dicts()[1:3])
+    code, output = asked(path, "--step", first, "--step", second, "--json")
+    assert code in (0, 4)
+    found = longpole.diff_steps(trace, first, second)
+    assert json.loads(output)["data"]["sentence"] == found.sentence
 
 
 def test_a_side_that_is_not_there_is_said(tmp_path, asked):

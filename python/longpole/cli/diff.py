@@ -45,6 +45,7 @@ _SCHEMA: Final = "longpole.diff/1"
 _ARGS: Final = (*ARGUMENTS, "Total Allocated", "Device Id")
 """The arguments of events that are compared."""
 _GATE: Final = 0.03
+_TWO: Final = 2
 Named = tuple[str, "Trace"]
 _ON_PAGE: Final = 15
 """Number of changes that a page lists by default."""
@@ -66,17 +67,7 @@ _WORK: Final = {
 @answers("longpole.diffs:Diff")
 @click.argument("base", type=click.Path(readable=False), metavar="BASE")
 @click.argument("new", type=click.Path(readable=False), required=False, metavar="[NEW]")
-@click.option("--base", "more_base", multiple=True, metavar="TRACE", help="Another trace of BASE.")
-@click.option("--new", "more_new", multiple=True, metavar="TRACE", help="Another trace of NEW.")
-@step_option("all steps")
-@click.option(
-    "--against",
-    metavar="median|N",
-    default="median",
-    show_default=True,
-    help="With --step: compare that step of BASE with all other steps and show the median one, or "
-    "with step N.",
-)
+@step_option("all steps", "steps", multiple=True)
 @click.option(
     "--gate",
     type=parse_share,
@@ -104,17 +95,14 @@ _WORK: Final = {
     "--top",
     type=COUNT,
     metavar="N",
-    help="Number of changes to list, with all tables and notes.  [default: one screen]",
+    help="Number of rows to list in each table.  [default: one screen]",
 )
 @shared_options
 def diff(
     *,
     base: str,
     new: str | None,
-    more_base: Sequence[str],
-    more_new: Sequence[str],
-    step: int | None,
-    against: str,
+    steps: Sequence[int],
     gate: float | None,
     step_times_ns: tuple[int, int] | None,
     as_recorded: bool,
@@ -125,11 +113,11 @@ def diff(
 ) -> int:
     """Show what changed between BASE and NEW, and whether it matters.
 
-    BASE and NEW are traces, directories, or quoted glob patterns. Traces of different ranks are
-    one run; traces of the same rank are several runs. Steps are compared by length;
-    operators and kernels are matched by stack, shape and name. With --step, one step of
-    BASE is compared with the other steps of its run. With `--format html`, the answer is a page
-    with all tables and a timeline of both sides.
+    BASE and NEW are traces, directories, or quoted glob patterns, several separated by commas.
+    Traces of different ranks are one run; traces of the same rank are several runs. Steps are
+    compared by length; operators and kernels are matched by stack, shape and name. With --step,
+    one step of BASE is compared with the other steps of its run, or with the second --step. With
+    `--format html`, the answer is a page with all tables and a timeline of both sides.
 
     The exit code is 4 if the comparison is inconclusive and, with --gate, 1 if there is a
     regression.
@@ -139,9 +127,13 @@ def diff(
       longpole diff before.json.gz after.json.gz
       longpole diff main/ branch/ --gate 3% --format md
       longpole diff before.json.gz after.json.gz --format html > diff.html
-      longpole diff trace.json.gz --step 37 --against median
+      longpole diff one.json.gz,two.json.gz after/
+      longpole diff trace.json.gz --step 37
+      longpole diff trace.json.gz --step 37 --step 12
     """
-    _check_sides(new, step, [*more_base, *more_new])
+    require((new is None) != (not steps), "give NEW, or --step for a step of BASE")
+    require(len(steps) <= _TWO, "--step is one step, or two to compare")
+    step, other = (*steps, None, None)[:_TWO]
     require(
         step is None or step_times_ns is None, "--step-time compares two runs; leave out --step"
     )
@@ -150,13 +142,12 @@ def diff(
     require(
         step is None or not is_same_program, "--same-program is about two runs, not about steps"
     )
-    other = _other(against)
-    old = named_traces([base, *more_base], options, args=_ARGS)
+    old = named_traces(_paths(base), options, args=_ARGS)
     if step is not None:
         shown: dict[str, Any] = {"gate": gate, "top": top, "as_recorded": as_recorded}
         answer = _step_answer(old, step, other, window=window, **shown)
     else:
-        now = named_traces([str(new), *more_new], options, args=_ARGS)
+        now = named_traces(_paths(str(new)), options, args=_ARGS)
         answer = _diff_answer(
             old,
             now,
@@ -170,20 +161,9 @@ def diff(
     return options.emit(answer)
 
 
-def _check_sides(new: str | None, step: int | None, more: Sequence[str]) -> None:
-    require((new is None) != (step is None), "give NEW, or --step for a step of BASE")
-    require(step is None or not more, "--step compares steps of one trace")
-
-
-def _other(against: str) -> int | None:
-    """Parse `median` or the number of a step."""
-    if against == "median":
-        return None
-    try:
-        return int(against)
-    except ValueError:
-        message = f"{against!r} is neither `median` nor the number of a step"
-        raise click.BadParameter(message, param_hint="'--against'") from None
+def _paths(side: str) -> list[str]:
+    """Return the paths of a side, which commas separate unless it is one path with commas."""
+    return [side] if "," not in side or Path(side).exists() else side.split(",")
 
 
 def _diff_answer(

@@ -52,7 +52,7 @@ _SCHEMA: Final = "longpole.path/1"
     is_flag=True,
     help="Show the operators on the path in time order: the longest, and those between them.",
 )
-@top_option(10, "names")
+@top_option(10)
 @shared_options
 def path(
     *,

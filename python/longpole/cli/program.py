@@ -62,11 +62,13 @@ class Program(Commands):
         },
         "Learn and automate": {
             "demo": "Write example traces, explain one, and show what to ask next.",
-            "guide": "Print one page that explains longpole to an agent.",
             "mcp": "Answer agents' questions about the traces in some folders (MCP).",
-            "schema": "Print the JSON Schema of the answer of a command.",
-            "completion": "Print a shell script that completes commands and options.",
         },
+    }
+    for_programs: ClassVar = {
+        "guide": "Print one page that explains longpole to an agent.",
+        "schema": "Print the JSON Schema of the answer of a command.",
+        "completion": "Print a shell script that completes commands and options.",
     }
     unknown = "neither a command nor a file"
 

@@ -14,7 +14,7 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import warnings_of_ranks
 from longpole.cli.answer.overview import tiles
 from longpole.cli.answer.problems import require
-from longpole.cli.ask.options import Options, answer_options, answers
+from longpole.cli.ask.options import Options, answer_options, answers, top_option
 from longpole.cli.ask.ranks import answer_ranks, reading_options, sources_argument
 from longpole.cli.ask.windows import DURATION, step_option
 from longpole.errors import LongpoleError
@@ -57,7 +57,7 @@ _LOSSES_OF_DUMPS: Final = ("unreadable rank", "duplicate rank", "damaged rank")
 @answers("longpole.jobs.ranks:RanksData")
 @sources_argument
 @step_option("the whole run")
-@click.option("--all", "all_ranks", is_flag=True, help="Show every rank.")
+@top_option(8)
 @click.option(
     "--step-time",
     "step_time_ns",
@@ -71,7 +71,7 @@ def ranks(
     *,
     sources: Sequence[str],
     step: int | None,
-    all_ranks: bool,
+    top: int,
     step_time_ns: int | None,
     reading: dict[str, Any],
     options: Options,
@@ -95,9 +95,7 @@ def ranks(
     if _are_dumps(sources):
         require(step_time_ns is None, "--step-time applies to traces, not to dumps")
         return _answer_dumps(sources, options, _DUMPS, partial(_dumps_answer, sources))
-    answer = partial(
-        _ranks_answer, sources, step=step, all_ranks=all_ranks, step_time_ns=step_time_ns
-    )
+    answer = partial(_ranks_answer, sources, step=step, top=top, step_time_ns=step_time_ns)
     return answer_ranks(sources, options, _RANKS, answer, reading)
 
 
@@ -106,13 +104,13 @@ def _ranks_answer(
     traces: TraceSet,
     *,
     step: int | None,
-    all_ranks: bool,
+    top: int,
     step_time_ns: int | None = None,
 ) -> Answer:
     """Return which rank the others wait for, as a document."""
     from longpole.jobs.ranks import ranks as analyse
 
-    found = analyse(traces, step, all_ranks=all_ranks, step_time_ns=step_time_ns)
+    found = analyse(traces, step, top=top, step_time_ns=step_time_ns)
     window_ns = traces.window(step)
     path = ", ".join(sources)
     part = "whole run" if step is None else f"step {step}"

@@ -98,7 +98,7 @@ _Figures = tuple[str | None, int, int, int, int]
 @window_options(*OF_TIME)
 @profiler_options
 @capture_option
-@top_option(5, "kernels and operators")
+@top_option(5)
 @shared_options
 def summary(
     *,

@@ -147,6 +147,10 @@ class _Table(click.Command):
         general = [each for each in params if _applies(each, name)]
         return general if name is None else [*_own_options(name), *general]
 
+    def tables_with(self, option: str) -> list[str]:
+        """Return the tables that have an option, if not all have it."""
+        return _having(option)
+
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Show where the name of the table stands."""
         name = ctx.meta.get(_NAMED)
@@ -251,7 +255,7 @@ def _having(option: str) -> list[str]:
     "--top",
     type=COUNT,
     metavar="N",
-    help="Number of rows to list.  [default: 20 as text, md and html, else all]",
+    help="Number of rows to list in each table.  [default: 20 as text, md and html, else all]",
 )
 @capture_option
 @shared_options

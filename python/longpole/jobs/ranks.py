@@ -213,8 +213,8 @@ class Ranks(Data):
     step: int | None
     path: pl.DataFrame
     """The critical path across ranks; see `TraceSet.path`."""
-    all_ranks: bool = False
-    """Whether to show every rank."""
+    top: int = _MOST_ROWS
+    """Number of ranks to show."""
     steps_without_profiler: tuple[RankStep, ...] = ()
     """The step of each rank, if the time of a step without the profiler was given."""
 
@@ -382,7 +382,7 @@ class Ranks(Data):
     def _apart(self) -> Table:
         """Show ranks that no call connects."""
         ranks = self.set.ranks
-        shown = ranks if self.all_ranks else ranks.head(_MOST_ROWS)
+        shown = ranks.head(self.top)
         columns: dict[Column, Value] = {
             Column("rank", "number"): "rank",
             Column("file", "name"): lambda row: escape(row["path"]),
@@ -552,7 +552,7 @@ class Ranks(Data):
         columns = dict(RANKS)
         if not any(row["clock_offset_ns"] for row in rows):
             del columns[CLOCK_SHIFT]
-        shown = rows if self.all_ranks else rows[:_MOST_ROWS]
+        shown = rows[: self.top]
         return without_empty_columns(tabulated(shown, columns))
 
     def _longest_calls(self) -> pl.DataFrame:
@@ -673,7 +673,7 @@ def ranks(
     traces: TraceSet,
     step: int | None = None,
     *,
-    all_ranks: bool = False,
+    top: int = _MOST_ROWS,
     step_time_ns: int | None = None,
 ) -> Ranks:
     """Find the rank that makes the others wait, the cause, and the gain of a fix.
@@ -684,8 +684,8 @@ def ranks(
         From `read_traces`.
     step
         Number of the step for the path; by default the whole run.
-    all_ranks
-        Show every rank instead of the first few.
+    top
+        Number of ranks to show.
     step_time_ns
         The time of a step without a profiler. The answer then contains what the steps of each rank
         take without it; waits, gains and the path stay as recorded.
@@ -702,7 +702,7 @@ def ranks(
     >>> print(ranks(read_traces("traces/")).path)  # doctest: +SKIP
     """
     steps = () if step_time_ns is None else _steps_without_profiler(traces, step_time_ns)
-    return Ranks(traces, step, traces.path(step), all_ranks, steps)
+    return Ranks(traces, step, traces.path(step), top, steps)
 
 
 def _steps_without_profiler(traces: TraceSet, step_time_ns: int) -> tuple[RankStep, ...]:

@@ -241,7 +241,6 @@ _text: Final = _plain("a text", str)
 _CHECKED_BY_THE_CORE: Final = frozenset(("read_trace",))
 _CHECKS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "against": _integer,
-    "all_ranks": _flag,
     "annotation": _text,
     "annotations": _text,
     "around": _integer,

@@ -25,6 +25,9 @@ class Commands(click.Group):
     sections: ClassVar[Mapping[str, Mapping[str, str]]]
     """Headings of `--help`, with the commands below them and their descriptions."""
 
+    for_programs: ClassVar[Mapping[str, str]] = {}
+    """Commands below the others, on one line of `--help`, and their descriptions."""
+
     modules: ClassVar[Mapping[str, str]] = {}
     """Modules of commands that share one, by command."""
 
@@ -34,7 +37,8 @@ class Commands(click.Group):
     @cached_property
     def helps(self) -> dict[str, str]:
         """Commands and their descriptions, sorted by name."""
-        listed = (item for section in self.sections.values() for item in section.items())
+        groups = (*self.sections.values(), self.for_programs)
+        listed = (item for section in groups for item in section.items())
         return dict(sorted(listed))
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -55,6 +59,9 @@ class Commands(click.Group):
         for heading, commands in self.sections.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
+        if self.for_programs:
+            with formatter.section("For scripts and agents"):
+                formatter.write_text(", ".join(self.for_programs))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -206,13 +206,13 @@ def output_options(
     return add
 
 
-def top_option(most: int, things: str) -> Callable[[Command], Command]:
-    """Add the option for the number of listed items to a command, `top`."""
+def top_option(most: int) -> Callable[[Command], Command]:
+    """Add the option for the number of rows of each table to a command, `top`."""
     return click.option(
         "--top",
         type=COUNT,
         metavar="N",
         default=most,
         show_default=True,
-        help=f"Number of {things} to list.",
+        help="Number of rows to list in each table.",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -51,8 +51,6 @@ _MEANT: Final = {
     "--drop": ("remove", "delete", "without", "skip"),
     "--scale": ("speedup", "factor", "faster", "speed-up"),
     "--gate": ("threshold", "fail-on", "max-regression", "tolerance"),
-    "--base": ("baseline", "before", "old", "reference"),
-    "--new": ("after", "candidate"),
     "--force": ("overwrite", "yes", "y", "replace"),
     "--color never": ("no-color", "no-colour"),
     "--color": ("colour", "colors"),
@@ -129,8 +127,11 @@ def _of_others(word: str, context: click.Context) -> str | None:
         return None
     commands = {name: program.get_command(context, name) for name in _WHOLE_COMMANDS}
     having = [name for name, one in commands.items() if one and f"--{word}" in _options(one)]
-    named = ", ".join(f"`{name}`" for name in having)
-    return f"it is an option of {named}" if having else None
+    if having:
+        return f"it is an option of {', '.join(f'`{name}`' for name in having)}"
+    tables_with: Any = getattr(commands["table"], "tables_with", None)
+    tables = tables_with(f"--{word}") if tables_with else []
+    return f"it is an option of `longpole TRACE {tables[0]}`" if tables else None
 
 
 def _options(command: click.Command) -> list[str]:

@@ -85,7 +85,7 @@ class Compared(Row):
     " job or attempt.",
 )
 @where_option
-@top_option(MOST_RECORDS, "records")
+@top_option(MOST_RECORDS)
 @click.option("--save", metavar="NAME", help="Save NEW, or one file, as the baseline NAME.")
 @force_option
 @answer_options

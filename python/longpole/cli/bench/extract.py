@@ -114,7 +114,7 @@ class _WithFormats(click.Command):
 @click.option(
     "--died", is_flag=True, help="The process was killed: ignore an incomplete last line."
 )
-@top_option(10_000, "records")
+@top_option(10_000)
 @answer_options
 def extract(
     *, logs: Sequence[str], wanted: Sequence[str], died: bool, top: int, options: Options
