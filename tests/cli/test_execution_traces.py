@@ -155,6 +155,23 @@ def test_a_replay_that_misses_the_run_is_warned_about_with_the_place(
     assert (found["status"], found["warnings"][0]["count"]) == ("partial", 1)
 
 
+def test_a_replay_that_takes_too_long_is_not_blamed_on_the_recording(tmp_path, capsys):
+    builder = TraceBuilder()
+    for start in range(0, 1000, 100):
+        builder.operator("aten::mm", (start, start + 80))
+        builder.launch("gemm", call=(start + 5, start + 10), work=(start + 12, start + 88))
+        builder.call("cudaDeviceSynchronize", (start + 82, start + 90))
+    builder.write(tmp_path / "kineto.json")
+    operators = [{"id": 3 + n, "name": "aten::mm", "parent": 2, "tid": 1} for n in range(10)]
+    nodes = [*ET["nodes"][:2], *operators]
+    (tmp_path / "et.json").write_text(json.dumps({**ET, "nodes": nodes}))
+    assert run(["check", "--et", str(tmp_path / "et.json"), str(tmp_path / "kineto.json")]) == 4
+    text = capsys.readouterr().err
+    assert "are too long" in text
+    assert "the cause is the form of the graph, not the recording" in " ".join(text.split())
+    assert "record both files" not in text
+
+
 def test_a_replay_that_takes_the_time_of_the_run_is_not_warned_about(pair, capsys):
     assert run(["check", *pair]) == 0
     assert capsys.readouterr().err == ""

@@ -32,6 +32,15 @@ __all__ = [
 
 _LARGEST_ERROR: Final = 0.05
 """Published error of graphs with these kinds of dependencies: 3.3 %."""
+_TOO_SHORT: Final = (
+    "the graph does not hold what was waited for there; take another iteration or record both "
+    "files over the same whole iteration"
+)
+_TOO_LONG: Final = (
+    "the cause is the form of the graph, not the recording: a node starts when others have ended, "
+    "but in the run kernels start before the operator that launches them has ended, and the thread "
+    "works before it waits"
+)
 
 
 class GraphFinding(Row):
@@ -104,8 +113,7 @@ def replay_warnings(replay: Replay, nodes: pl.DataFrame, graph: str = "") -> lis
             message=f"{told}the replay takes {times} ({error:+.1%})",
             effect=f"simulators start from a graph in which {duration(abs(missing_ns))} are "
             f"{what}, {_place(differs, nodes)}",
-            hint="the graph does not hold what was waited for there; take another iteration or "
-            "record both files over the same whole iteration",
+            hint=_TOO_SHORT if missing_ns > 0 else _TOO_LONG,
         )
     ]
 
