@@ -321,12 +321,12 @@ def _since_2_5(values: dict[str, Any], types: Any) -> dict[str, Any]:
     metrics, stack = kept.pop("aicore_metrics", None), kept.pop("host_stack", None)
     if metrics is None:
         return kept
-    name = "AiCoreNone" if metrics < 0 else AICORE_METRICS[metrics]
     activity = types.ProfilerActivity
     activities = [activity.CPU] if values["profile_framework"] is not None else []
     activities += [activity.NPU] if values["op_time"] else []
-    return kept | {
-        "aic_metrics": getattr(types.AicoreMetrics, name),
-        "with_stack": stack,
-        "activities": activities,
-    }
+    kept |= {"with_stack": stack, "activities": activities}
+    # Level0, which MindSpore takes unless asked, has no metrics: it warns of any but the default.
+    if "profiler_level" in kept or metrics != OPTIONS["aicore_metrics"].default:
+        name = "AiCoreNone" if metrics < 0 else AICORE_METRICS[metrics]
+        kept["aic_metrics"] = getattr(types.AicoreMetrics, name)
+    return kept
