@@ -12,7 +12,7 @@ FROM ?= 0
 PEERS ?= torch mindspore hta
 WALKED ?= 20000
 
-.PHONY: help run docs test test-rust test-python test-long fuzz fuzz-coverage walk audit test-real test-peers bench-read bench-truth bench-quiet bench-commands bench-path bench-tables bench-runner bench-extract bench-chakra bench-compare bench-diff bench-tune clean tools
+.PHONY: help run docs test test-rust test-python test-long fuzz fuzz-coverage walk weight audit test-real test-peers bench-read bench-truth bench-quiet bench-commands bench-path bench-tables bench-runner bench-extract bench-chakra bench-compare bench-diff bench-tune clean tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -77,6 +77,9 @@ fuzz-coverage: tools ## the same guided by coverage, which grows the corpus: TAR
 
 walk: $(BUILT) ## ask commands, tables and tools about damaged inputs; WALKED=20000, FROM=a seed
 	PYTHONPATH=tests $(BIN)/python -m oracles.walker $(WALKED) --seed $(FROM)
+
+weight: $(BUILT) ## print how much code, and how many commands, tables and options there are
+	$(BIN)/python tests/oracles/weight.py
 
 audit: $(READY) ## licences and sources of all dependencies; advisories where their database is
 	$(BIN)/python tests/oracles/audit.py
