@@ -9,7 +9,7 @@ from overlap_copies import mended
 if TYPE_CHECKING:
     from models import Step
 
-NOT = ("pinned_copies", "overlap_copies", "repeated_copies")
+NOT = ("pinned_copies", "overlap_copies", "redundant_copies")
 
 
 def program() -> Step:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from models import Step
 
-REMEDY = "read_one_by_one"
+REMEDY = "small_copies"
 
 
 def slow() -> Step:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from models import Step
 
-REMEDY = "repeated_copies"
+REMEDY = "redundant_copies"
 
 
 def slow() -> Step:

@@ -25,7 +25,7 @@ MENDING: Final[dict[str, tuple[str, ...]]] = {
     "optimizer": ("optimizer_loop",),
     "hostwork": ("python_between_operators", "recurring_call"),
     "decode": ("round_trip",),
-    "masks": ("tensors_from_python",),
+    "masks": ("small_copies",),
     "allocator": ("allocation",),
     "download": ("pinned_copies",),
     "attention": ("fused_attention",),

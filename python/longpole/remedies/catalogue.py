@@ -37,17 +37,14 @@ CATALOGUE: Final = (
     "loader_workers",
     "loader_prefetch",
     "pinned_copies",
-    "repeated_copies",
-    "converted_copies",
-    "narrowed_copies",
+    "redundant_copies",
     "compile_overhead",
     "allocation",
     "optimizer_loop",
     "zero_grad_fills",
     "interpreter_lock",
     "round_trip",
-    "read_one_by_one",
-    "tensors_from_python",
+    "small_copies",
     "boolean_indexing",
     "tensor_loop",
     "graph_breaks",
@@ -195,7 +192,7 @@ def _alone(facts: Facts) -> tuple[list[Gained], list[str]]:
     places, failures = [], []
     for remedy in remedies():
         try:
-            places += [(remedy, found) for found in [*remedy.find(facts)][:_MOST_OF_ONE]]
+            places += [(remedy.at(found), found) for found in [*remedy.find(facts)][:_MOST_OF_ONE]]
         except Exception as error:  # noqa: BLE001 - one failing remedy must not break the verdict
             what = ": ".join(filter(None, [type(error).__name__, str(error)]))
             failures.append(f"Remedy {remedy.id} was skipped: {what}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 if TYPE_CHECKING:
@@ -65,6 +65,10 @@ class Found:
     """Rows of `Trace.events` that show it best, the best first."""
     forms: Sequence[Form] = ()
     """What `longpole whatif --measure` can time."""
+    effort: Effort | None = None
+    """Effort at this place, if it is not that of the remedy."""
+    is_upper_bound: bool | None = None
+    """As for the remedy, if this place differs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,3 +96,12 @@ class Remedy:
     """Whether its changes model the gain; otherwise it has none and is only reported."""
     find: Callable[[Facts], Iterable[Found]] = field(repr=False)
     """Return the places to which it applies; empty if none."""
+
+    def at(self, place: Found) -> Remedy:
+        """Return the remedy with what is different at a place."""
+        is_upper_bound = place.is_upper_bound
+        return replace(
+            self,
+            effort=place.effort or self.effort,
+            is_upper_bound=self.is_upper_bound if is_upper_bound is None else is_upper_bound,
+        )

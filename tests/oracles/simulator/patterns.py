@@ -253,7 +253,7 @@ PATTERNS: Final[dict[str, Callable[[random.Random, _Layers], tuple[_Form, _Form]
     "optimizer_loop": _optimizer,
     "pinned_copies": _upload,
     "python_between_operators": _python,
-    "read_one_by_one": _values,
     "recurring_call": _recurring,
     "round_trip": _trip,
+    "small_copies": _values,
 }
