@@ -61,7 +61,7 @@ def test_without_a_name_the_tables_are_listed_with_a_sentence_each(longpole_tabl
 def test_every_table_is_listed_once_and_has_a_declared_function_in_a_file_of_its_name():
     listed = [name for group in TABLES.values() for name in group]
     assert len(listed) == len(set(listed))
-    folder = Path(longpole.__file__).parent / "analyses"
+    folder = Path(longpole.__file__).parent / "tables"
     declared = {file.stem for file in folder.glob("*.py") if "\n@table(" in file.read_text("utf-8")}
     assert declared == set(listed) == set(questions())
     assert [name for name in declared if not hasattr(question(name), "declared")] == []
