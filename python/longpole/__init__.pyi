@@ -83,6 +83,7 @@ from longpole.tables.operator_kernels import operator_kernels as operator_kernel
 from longpole.tables.operators import operators as operators
 from longpole.tables.overlap import Overlap as Overlap
 from longpole.tables.overlap import overlap as overlap
+from longpole.tables.phases import phases as phases
 from longpole.tables.queue import queue as queue
 from longpole.tables.roofline import Roofline as Roofline
 from longpole.tables.roofline import roofline as roofline

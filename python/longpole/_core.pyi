@@ -226,6 +226,9 @@ class Trace:
         """List annotations and functions that are a known `part` of the host's work."""
 
     def busy(self, window: tuple[int, int], chosen: bytes | None = None) -> Table: ...
+    def phase_times(self, window: tuple[int, int]) -> tuple[Table, Table]:
+        """Measure the phases of a training step on main threads and on devices; see `phases`."""
+
     def gaps(self, window: tuple[int, int]) -> Table: ...
     def class_times(self, window: tuple[int, int], chosen: bytes | None = None) -> Table:
         """Measure for each device how long each combination of activity classes ran.

@@ -51,6 +51,7 @@ TABLES: Final[Mapping[str, Mapping[str, str]]] = {
         "operators": "Time of each operator on its thread and on devices",
         "modules": "Time of each module of the model, forward and backward",
         "functions": "Time of each Python function on its thread and on devices",
+        "phases": "Host and GPU time of data loading, forward, backward and optimizer",
         "annotation_times": "The time of annotations in a window, by name",
         "segments": "The critical path, segment by segment; the slack of events",
         "steps": "The steps of the program, with their windows",

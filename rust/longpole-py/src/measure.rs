@@ -114,6 +114,17 @@ impl Trace {
         table(py, || measure::busy(self.tables(), window, &self.chosen(chosen)))
     }
 
+    /// Returns the time of each main thread and of each device in the phases of a training step.
+    fn phase_times(&self, py: Python<'_>, window: (i64, i64)) -> PyResult<(Table, Table)> {
+        let (launches, nesting) = (self.linked(py)?, self.nesting(py)?);
+        let links = self.backward_links(py)?;
+        let stages = (&*launches, &*nesting, links.as_slice());
+        let (hosts, devices) = enter(py, None, None, |_| {
+            measure::phase_times(self.tables(), stages, &self.data_load(None), window)
+        })?;
+        Ok((table(py, || hosts)?, table(py, || devices)?))
+    }
+
     /// Returns the gaps in which nothing ran on a device, and the event that ended each.
     fn gaps(&self, py: Python<'_>, window: (i64, i64)) -> PyResult<Table> {
         let launches = self.linked(py)?;

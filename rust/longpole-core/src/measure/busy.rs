@@ -66,9 +66,7 @@ pub fn busy(tables: &Tables, window: (i64, i64), chosen: &Chosen) -> Vec<Busy> {
         };
         // A device is listed even if it did nothing within the window.
         let spread = by_lane[events.lane(event).row()].get_or_insert_default();
-        let span = (start.max(window.0), end.min(window.1));
-        // Activities without duration also count, although they take no time.
-        if span.0 < span.1 || (start == end && span.0 == span.1) {
+        if let Some(span) = span_within((start, end), window) {
             spread.of(class).push(span);
         }
     }
@@ -77,6 +75,13 @@ pub fn busy(tables: &Tables, window: (i64, i64), chosen: &Chosen) -> Vec<Busy> {
         .into_iter()
         .map(|((device, stream), spread)| spread.measure(device, stream.flatten(), length))
         .collect()
+}
+
+/// Returns the part of an activity within a window, if it ran in it. Activities without duration
+/// also count, although they take no time.
+pub(super) fn span_within((start, end): (i64, i64), window: (i64, i64)) -> Option<(i64, i64)> {
+    let span = (start.max(window.0), end.min(window.1));
+    (span.0 < span.1 || (start == end && span.0 == span.1)).then_some(span)
 }
 
 /// Returns the spans of devices and their streams, in this order.

@@ -122,7 +122,7 @@ struct Owner<'a> {
 
 /// Returns the call that launched each activity, or the event that enqueued it for another thread;
 /// otherwise the operator with its external id.
-fn anchors(launches: &Launches, tables: &Tables, nesting: &Nesting) -> Vec<u32> {
+pub(super) fn anchors(launches: &Launches, tables: &Tables, nesting: &Nesting) -> Vec<u32> {
     let mut anchors = launches.launchers().to_vec();
     debug_assert_eq!(anchors.len(), tables.events.len());
     let queued: HashMap<_, _> =
@@ -179,7 +179,7 @@ impl ContextTimes {
                 times[row].count += 1;
             }
         }
-        for_each_owned(&tables.events, nesting, |event, start, end| {
+        for_each_owned(&tables.events, nesting.outside_in(), |event, start, end| {
             let (Some(row), Some(ns)) = (contexts.of(event), inside((start, end), window)) else {
                 return;
             };

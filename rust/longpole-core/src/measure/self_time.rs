@@ -19,7 +19,8 @@ pub fn self_time_ns(tables: &Tables, nesting: &Nesting) -> Vec<i64> {
     for event in nesting.outside_in() {
         own[event.row()] = 0;
     }
-    for_each_owned(&tables.events, nesting, |event, start, end| own[event.row()] += end - start);
+    let all = nesting.outside_in();
+    for_each_owned(&tables.events, all, |event, start, end| own[event.row()] += end - start);
     own
 }
 
@@ -45,7 +46,7 @@ pub fn times_within(
 ) -> Vec<TimeWithin> {
     let spans = by_lane(spans, tables.lanes.len());
     let mut own = vec![0; tables.events.len()];
-    for_each_owned(&tables.events, nesting, |event, start, end| {
+    for_each_owned(&tables.events, nesting.outside_in(), |event, start, end| {
         own[event.row()] += spans[tables.events.lane(event).row()].length_within_ns(start, end);
     });
     let mut total = own.clone();
@@ -70,15 +71,16 @@ fn by_lane(spans: impl IntoIterator<Item = (LaneId, i64, i64)>, n_lanes: usize) 
     of_lane.into_iter().map(Spans::union_of).collect()
 }
 
-/// Calls `visit` with every span of time of every thread, and the event that owns it.
+/// Calls `visit` with every span of time of every thread, and the event that owns it, of those that
+/// are given in the order of [`Nesting::outside_in`].
 pub(super) fn for_each_owned(
     events: &EventTable,
-    nesting: &Nesting,
+    outside_in: impl Iterator<Item = EventId>,
     visit: impl FnMut(EventId, i64, i64),
 ) {
     let mut thread = Thread { visit, open: Vec::new(), now: i64::MIN };
     let mut lane = None;
-    for event in nesting.outside_in() {
+    for event in outside_in {
         let Some((start, end)) = events.span(event) else { continue };
         if lane.replace(events.lane(event)) != Some(events.lane(event)) {
             thread.go_to(i64::MAX);

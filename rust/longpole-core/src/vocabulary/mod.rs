@@ -17,6 +17,7 @@
 //! | device and stream of a Perfetto track | `tracks` |
 //! | parts of an XProf profile | `xprof` |
 //! | iteration markers, and nodes of the backward graph | `markers` |
+//! | phases of a training step | `phases` |
 //! | iterations of inference servers | `serving` |
 //!
 //! A [`Vocabulary`] combines these tables with additions by the user.
@@ -28,6 +29,7 @@ mod collectives;
 mod families;
 mod frames;
 mod kernels;
+mod phases;
 mod serving;
 mod tracks;
 mod user;
@@ -47,6 +49,7 @@ pub use frames::{
     step_number,
 };
 pub use kernels::{MEMORY_KINDS, WorkClass, blit_call, blit_kernel, pageable_ends};
+pub use phases::{Phase, annotated_phase, frame_phase, operator_phase};
 pub use serving::{
     HostPart, Iteration, IterationKind, Server, annotated_iteration, framed_iteration, host_part,
     kind_of_frame,
