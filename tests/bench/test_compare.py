@@ -10,12 +10,12 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from longpole.bench import Verdict, compare, save_baseline
+from longpole.bench import Difference, FakeClock, Verdict, compare, measure, save_baseline
 from longpole.bench.records.samples import gather
 from longpole.cli.answer.problems import Problem
-from longpole.cli.bench.compare import baseline as baseline_command
 from longpole.cli.bench.compare import compare as compare_command
 from longpole.errors import ResultsError
+from longpole.rows.statistics import Interval
 
 STEADY = [100, 101, 99, 100, 102, 98, 101, 100]
 SLOWER = [1.06 * each for each in STEADY]
@@ -418,12 +418,13 @@ def test_a_key_can_break_neither_terminal_nor_table(tmp_path, capsys):
 def test_a_baseline_is_found_by_its_name_and_kept_until_told(written, tmp_path):
     base, new = written("base.jsonl", STEADY), written("new.jsonl", SLOWER)
 
-    assert run(baseline_command, "main", base) == 0
+    assert run(compare_command, base, base, "--save", "main") == 0
     assert run(compare_command, "main", new) == 1
+    assert run(compare_command, base, base, "--save", "main") == 2
     with pytest.raises(FileExistsError):
         save_baseline("main", new)
     assert run(compare_command, "main", base) == 0
-    assert run(baseline_command, "main", new, "--force") == 0
+    assert run(compare_command, base, new, "--save", "main", "--force") == 1
     assert run(compare_command, "main", new) == 0
     assert [each.name for each in (tmp_path / ".longpole/baselines").iterdir()] == ["main.jsonl"]
 
@@ -506,3 +507,34 @@ def test_runs_of_one_session_are_runs():
     (difference,) = compare(base, new).differences
     assert (difference.n_runs, difference.verdict) == (7, "slower")
     assert not any("sessions" in warning for warning in difference.warnings)
+
+
+def test_two_timings_are_compared():
+    clock = FakeClock()
+    old = measure(lambda: clock.work(1000), clock=clock, key="old")
+    new = measure(lambda: clock.work(1200), clock=clock, key="new")
+    found = compare(old, new)
+    assert [(each.key, each.new_key) for each in found.differences] == [("old", "new")]
+    assert found.differences[0].base.median_ns == pytest.approx(1000)
+    assert "one run of each side" in found.differences[0].reason
+    assert compare([old] * 7, [old] * 7).differences[0].n_runs == 7
+    assert repr(old).startswith("Timing('old', 1.00 µs, ")
+    assert len(repr(old)) < 60
+
+
+@pytest.mark.parametrize(
+    ("verdict", "interval", "gate", "expected"),
+    [
+        ("slower", (0.04, 0.06), 0.03, True),
+        ("slower", (0.02, 0.06), 0.03, None),
+        ("slower", (0.01, 0.02), 0.03, False),
+        ("inconclusive", (-0.01, 0.06), 0.03, None),
+        ("inconclusive", (0.04, 0.06), 0.03, None),
+        ("inconclusive", None, 0.03, None),
+        ("faster", (-0.09, -0.06), 0.03, False),
+    ],
+)
+def test_a_gate_is_passed_or_failed_by_the_whole_interval(verdict, interval, gate, expected):
+    given = None if interval is None else Interval(*interval)
+    difference = Difference("a", Verdict(verdict), "", interval=given)
+    assert difference.is_beyond(gate) is expected

@@ -1,11 +1,15 @@
 """`longpole bench time -- COMMAND`: whole processes, in turns, in blocks."""
 
+import os
+import shutil
 import sys
+from pathlib import Path
 
 import pytest
 from timed import answered, time
 
 from longpole.bench import compare, read_results
+from longpole.bench.time import command_worker
 
 pytestmark = [pytest.mark.real_time, pytest.mark.usefixtures("empty_folder")]
 
@@ -148,3 +152,52 @@ def test_a_single_word_behind_two_dashes_is_a_script_for_the_shell(capsys):
     assert (code, found["functions"][0]["key"]) == (0, "sleep 0.05 && true")
     code, _ = answered(capsys, "--shell", "sh", "--", "sleep", "0.05", processes=1)
     assert code == 0
+
+
+def test_the_same_command_twice_is_an_a_a_comparison(capsys):
+    code, found = answered(capsys, "-c", "true", "-c", "true", processes=1)
+    assert code == 0
+    assert [each["key"] for each in found["functions"]] == ["true", "true #2"]
+    assert [each["new_key"] for each in found["differences"]] == ["true #2"]
+
+
+def test_commands_can_be_named(capsys):
+    words = ("-n", "old", "-c", "true", "-n", "new", "-c", "true")
+    code, found = answered(capsys, *words, "-o", "out.jsonl", processes=1)
+    assert (code, [each["key"] for each in found["functions"]]) == (0, ["old", "new"])
+    assert [each.argv for each in records()] == [("true",), ("true",)]
+    for wrong in (("-n", "a", "-c", "true", "-c", "true"), ("-n", "a", "-n", "a", *words[4:])):
+        assert time(*wrong, processes=1) == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("no-such-program x", "there is no program no-such-program in a folder of PATH"),
+        ("./no-such-program", "there is no program ./no-such-program"),
+        ("./no-interpreter", "the interpreter that ./no-interpreter names"),
+    ],
+)
+def test_a_missing_program_is_said_as_that(command, message, capsys):
+    Path("no-interpreter").write_text("#!/no/such/interpreter\n")
+    Path("no-interpreter").chmod(0o700)
+    code, found = answered(capsys, "-c", command, processes=1)
+    assert code == 1
+    assert found["functions"][0]["message"].startswith(message)
+
+
+def test_the_search_of_path_is_not_timed(monkeypatch):
+    folders = os.pathsep.join([f"/no/such/folder/{n}" for n in range(50)] + [os.environ["PATH"]])
+    monkeypatch.setenv("PATH", folders)
+    subject = command_worker.Subject("true", ["true"])
+    assert subject.program == shutil.which("true")
+    calls = []
+    monkeypatch.setattr(os, "posix_spawnp", lambda *_, **__: calls.append("searched"))
+    command_worker._execute(subject, {"prepare": None, "timeout_s": 9}, keep=True)
+    assert (calls, len(subject.samples)) == ([], 1)
+
+
+def test_a_program_that_a_preparation_makes_is_found(capsys):
+    prepare = "printf '#!/bin/sh\\n' > made && chmod +x made"
+    code, found = answered(capsys, "--prepare", prepare, "-c", "./made", processes=1)
+    assert (code, found["functions"][0]["message"]) == (0, "")

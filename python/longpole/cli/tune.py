@@ -281,15 +281,20 @@ def _headline(found: Tuning) -> str:
         )
     said = f"{winner.label}: {_value(found, winner.value)}"
     if winner.is_baseline:
-        return f"{said}, which is the baseline"
+        return f"{said}, which is the baseline: no candidate is shown to be faster"
     if found.baseline is None or found.speedup is None:
         return f"{said}; the baseline failed"
     how = "fast" if found.metric == "time" else "good"
     said += f", {found.speedup:.2f} times as {how} as the baseline"
     ends = found.speedup_interval
-    if ends is None:
-        return f"{said} (too few runs for an interval)"
-    return f"{said} ({ends.low:.2f} to {ends.high:.2f})"
+    interval = (
+        "too few runs for an interval" if ends is None else f"{ends.low:.2f} to {ends.high:.2f}"
+    )
+    said += f" ({interval})"
+    if found.baseline.is_tied:
+        better = "faster" if found.metric == "time" else "better"
+        return f"no candidate is shown to be {better} than the baseline; the best is {said}"
+    return said
 
 
 def _tied(found: Tuning) -> str:
@@ -324,12 +329,16 @@ def _notes(found: Tuning) -> Iterator[str]:
             f"with it; tied: not shown to be worse, or by no more than {share(found.gate)}"
         )
     n_tried = len(found.candidates)
-    left = "constraints or the search left out the others; " if n_tried < found.n_points else ""
     outcomes = ", ".join(f"{number:,} {name}" for name, number in found.outcomes.items())
     yield (
-        f"tried {n_tried:,} of {count(found.n_points, 'combination')} of the parameters "
-        f"({found.strategy}); {left}outcomes: {outcomes}"
+        f"tried {n_tried:,} of {count(found.n_points, 'combination')} of the parameters; "
+        f"{_left_out(found)}outcomes: {outcomes}"
     )
+    if found.n_outdated:
+        yield (
+            f"{count(found.n_outdated, 'run')} of an earlier search repeated: the program, a file "
+            "that it names or imports, or the environment has changed since"
+        )
     times = f"{found.screening_s:.1f} s of screening and {found.finals_s:.1f} s of finals"
     known = f"; {count(found.n_known, 'run')} came from an earlier search" if found.n_known else ""
     yield f"measured for {times}{known}"
@@ -340,3 +349,19 @@ def _notes(found: Tuning) -> Iterator[str]:
         yield f"{each.label}: {each.outcome}, {each.message}"
     if len(failed) > _SHOWN_FAILURES:
         yield f"{count(len(failed) - _SHOWN_FAILURES, 'more candidate')} failed; see --format json"
+
+
+def _left_out(found: Tuning) -> str:
+    """Return how many combinations were not tried, and why."""
+    n_tried, n_allowed = len(found.candidates), found.n_allowed
+    if n_tried == found.n_points:
+        return ""
+    if n_allowed is None:
+        return f"constraints or the strategy {found.strategy} left out the others; "
+    parts = [
+        f"constraints exclude {found.n_points - n_allowed:,}" if n_allowed < found.n_points else "",
+        f"the strategy {found.strategy} left out {n_allowed - n_tried:,} that are allowed"
+        if n_tried < n_allowed
+        else "",
+    ]
+    return "".join(f"{part}; " for part in parts if part)

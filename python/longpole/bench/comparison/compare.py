@@ -16,7 +16,7 @@ So a key passes if it was shown to be no slower than the gate allows, not if not
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from longpole.bench.comparison.differences import Comparison, Difference, Verdict
 from longpole.bench.records.baselines import find_measurements
@@ -27,14 +27,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from longpole.bench.comparison.evidence import Evidence
+    from longpole.bench.records.record import Record
     from longpole.bench.records.samples import Measurements, Source
 
 __all__ = ["Comparison", "Difference", "Verdict", "compare"]
 
 
+@runtime_checkable
+class Timed(Protocol):
+    """What `measure` returns: one run of one key."""
+
+    key: str
+
+    def record(self) -> Record:
+        """Return the record of the run."""
+        ...
+
+
 def compare(
-    base: Source,
-    new: Source,
+    base: Source | Timed | Iterable[Timed],
+    new: Source | Timed | Iterable[Timed],
     gate: float = 0.03,
     *,
     confidence: float = 0.95,
@@ -46,8 +58,9 @@ def compare(
     Parameters
     ----------
     base, new
-        For each side a file of records, the name of a baseline, records, or times by key, one per
-        run. Both may be the same file, with `base_key` and `new_key`.
+        For each side a file of records, the name of a baseline, records, a `Timing` or several, or
+        times by key, one per run. Both may be the same file, with `base_key` and `new_key`. The
+        keys of two `Timing`s may differ.
     gate
         The smallest relative change that matters.
     confidence
@@ -77,6 +90,8 @@ def compare(
         raise ValueError(message)
     base_side = gather(_located(base))
     new_side = base_side if new is base else gather(_located(new))
+    if isinstance(base, Timed) and isinstance(new, Timed) and base_key is new_key is None:
+        base_key, new_key = base.key, new.key
     named = base_key is not None or new_key is not None
     pairs = _pairs(base_side, new_side, base_key, new_key) if named else None
     return _compare(base_side, new_side, pairs, gate, 1 - confidence)
@@ -131,8 +146,14 @@ def _points_of(measurements: Measurements, name: str) -> list[str]:
     ]
 
 
-def _located(source: Source) -> Source:
-    return find_measurements(source) if isinstance(source, str) else source
+def _located(source: Source | Timed | Iterable[Timed]) -> Source:
+    if isinstance(source, str):
+        return find_measurements(source)
+    if isinstance(source, Timed):
+        return [source.record().to_dict()]
+    if isinstance(source, list | tuple) and any(isinstance(each, Timed) for each in source):
+        return [each.record().to_dict() for each in source]
+    return source  # type: ignore[return-value]
 
 
 def _differences(

@@ -87,6 +87,21 @@ class Difference(Data):
     new_key: str | None = None
     """Key of the new side, if it differs from that of the base."""
 
+    def is_beyond(self, gate: float) -> bool | None:
+        """Whether the new side is slower by more than the gate; None if the data leaves it open.
+
+        Examples
+        --------
+        >>> slower = Difference("a", Verdict.SLOWER, "", interval=Interval(0.02, 0.05))
+        >>> slower.is_beyond(0.01), slower.is_beyond(0.03), slower.is_beyond(0.06)
+        (True, None, False)
+        """
+        if self.interval is None:
+            return None
+        if self.interval.low > gate and self.verdict is Verdict.SLOWER:
+            return True
+        return None if self.interval.high > gate else False
+
     @property
     def name(self) -> str:
         """The key, or both keys if they differ."""

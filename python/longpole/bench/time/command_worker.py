@@ -32,7 +32,7 @@ class Subject:
     """A command while it is being timed."""
 
     def __init__(self, name: str, argv: list[str]) -> None:
-        self.name, self.argv = name, argv
+        self.name, self.argv, self.program = name, argv, _found(argv[0])
         self.outcome, self.message, self.exit_code = "ok", "", 0
         self.samples: list[Sample] = []
         self.n_warm_up = 0
@@ -99,10 +99,15 @@ def _take_turns(order: list[Subject], wanted: dict[str, Any]) -> None:
 def _execute(subject: Subject, wanted: dict[str, Any], *, keep: bool) -> None:
     if subject.outcome != "ok" or not _prepared(subject, wanted["prepare"]):
         return
+    if subject.program is None or wanted["prepare"]:
+        subject.program = _found(subject.argv[0])
     try:
-        sample = _run(subject.argv, wanted["timeout_s"])
+        sample = _run(subject.argv, wanted["timeout_s"], subject.program)
+    except FileNotFoundError:
+        subject.fail("not_started", _missing(subject.argv[0], subject.program))
+        return
     except OSError as error:
-        subject.fail("not_started", error.strerror or str(error))
+        subject.fail("not_started", f"{subject.argv[0]}: {error.strerror or error}")
         return
     subject.n_warm_up += not keep
     subject.exit_code = os.waitstatus_to_exitcode(sample.status)
@@ -112,6 +117,22 @@ def _execute(subject: Subject, wanted: dict[str, Any], *, keep: bool) -> None:
         subject.fail(*_failure(subject.exit_code))
     elif keep:
         subject.samples.append(sample)
+
+
+def _missing(name: str, program: str | None) -> str:
+    """Return why a program could not be started: the system has one error for both."""
+    if program is not None and os.path.exists(program):  # noqa: PTH110 - the process must stay small
+        return f"the interpreter that {name} names in its first line does not exist"
+    where = "" if os.sep in name else " in a folder of PATH"
+    return f"there is no program {name}{where}"
+
+
+def _found(name: str) -> str | None:
+    """Return the path of a program, so that its search is not timed; None if there is none."""
+    if os.sep in name:
+        return name
+    paths = (os.path.join(folder, name) for folder in os.get_exec_path())  # noqa: PTH118 - as above
+    return next((path for path in paths if os.access(path, os.X_OK)), None)
 
 
 def _failure(exit_code: int) -> tuple[str, str]:
@@ -132,11 +153,12 @@ def _hook(name: str, command: str, subjects: list[Subject]) -> bool:
     return not status
 
 
-def _run(argv: list[str], limit_s: float | None) -> Sample:
+def _run(argv: list[str], limit_s: float | None, program: str | None = None) -> Sample:
     """Execute a command without input; its output is discarded."""
     nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1)]
     began_ns = time.perf_counter_ns()
-    pid = os.posix_spawnp(argv[0], argv, os.environ, file_actions=nothing, setpgroup=0)
+    start = os.posix_spawnp if program is None else os.posix_spawn
+    pid = start(program or argv[0], argv, os.environ, file_actions=nothing, setpgroup=0)
     return Sample(pid, began_ns, limit_s or 0.0)
 
 
@@ -162,7 +184,8 @@ def _shell_ns(shell: list[str] | None) -> float | None:
     """Measure the time of a shell that does nothing."""
     if shell is None:
         return None
-    return median(_run([*shell, ""], None).wall_ns for _ in range(_SHELL_STARTS))
+    program = _found(shell[0])
+    return median(_run([*shell, ""], None, program).wall_ns for _ in range(_SHELL_STARTS))
 
 
 def _waited_s() -> float | None:

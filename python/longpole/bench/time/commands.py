@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -18,7 +18,7 @@ from longpole.bench.run.conditions import is_disturbed_by
 from longpole.bench.run.job import parse_argv
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from longpole.bench.run.conditions import Conditions
 
@@ -45,6 +45,8 @@ class CommandPlan:
         Time limit of one execution.
     allows_failure
         Whether executions with a non-zero exit status count.
+    texts
+        Commands by their names; a name that is missing is the command itself.
     """
 
     shell: tuple[str, ...] | None = None
@@ -53,8 +55,9 @@ class CommandPlan:
     cleanup: str | None = None
     timeout_s: float = 600.0
     allows_failure: bool = False
+    texts: Mapping[str, str] = field(default_factory=dict)
 
-    def argv_of(self, text: str) -> list[str]:
+    def argv_of(self, name: str) -> list[str]:
         """Return the arguments of a command.
 
         Raises
@@ -62,6 +65,7 @@ class CommandPlan:
         ValueError
             The command is empty, or needs a shell and has none.
         """
+        text = self.texts.get(name, name)
         if self.shell is not None:
             return [*self.shell, text]
         return list(parse_argv(text))

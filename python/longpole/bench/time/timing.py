@@ -177,7 +177,7 @@ class Effort:
     budget_s: float = 5.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Timing:
     """The measurement of one function in one process.
 
@@ -241,6 +241,17 @@ class Timing:
     during: Mapping[str, Any] = field(default_factory=dict)
     work: Work = field(default_factory=Work)
     host_ns: float | None = None
+
+    def __repr__(self) -> str:
+        """Return the key, and the median or why there is none."""
+        from longpole.words.wording import count, duration
+
+        if not self.samples_ns:
+            return f"Timing({self.key!r}, {self.outcome}: {self.message})"
+        told = (
+            f"{duration(round(median(self.samples_ns)))}, {count(len(self.samples_ns), 'sample')}"
+        )
+        return f"Timing({self.key!r}, {told})"
 
     @property
     def is_disturbed(self) -> bool:

@@ -20,11 +20,12 @@ from longpole.bench.run.job import Job
 from longpole.bench.run.output import NO_RESULTS, Tail
 from longpole.bench.time.targets import find_function
 from longpole.bench.time.workers import order
+from longpole.bench.tune.sources import digest_of, environment_digest, program_files
 from longpole.bench.tune.space import label_of
 from longpole.bench.tune.task import Command, filled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from longpole.bench.records.record import Record
     from longpole.bench.run.guard import Stream
@@ -59,6 +60,8 @@ class Commands:
         Time limit of a run and of a build, if the candidate has none.
     is_final
         Whether these are the runs of finalists, which have separate keys and the full time limit.
+    record_env
+        Names of variables that the user records, and that therefore matter.
     """
 
     def __init__(
@@ -70,11 +73,15 @@ class Commands:
         n_at_once: int = 1,
         timeout_s: float | None = None,
         is_final: bool = False,
+        record_env: Collection[str] = (),
     ) -> None:
         assert isinstance(task.candidate, Command)  # noqa: S101 - only created for such candidates
         self._task, self._command = task, task.candidate
         self._runner, self._decided = runner, decided
         self._n_at_once, self._is_final = n_at_once, is_final
+        self._environment = environment_digest(also=record_env)
+        self._earlier = {name for name, _ in decided}
+        self.n_outdated = 0
         self._longest_s = (
             timeout_s if task.candidate.timeout_s is None else task.candidate.timeout_s
         )
@@ -125,9 +132,11 @@ class Commands:
         count = self._counts[key] = self._counts.get(key, 0) + 1
         output = self._folder / "outputs" / f"{_digest([key, count])}"
         job = self._job(point, key, output)
-        known = self._decided.get((key if count == 1 else f"{key}#{count}", job.digest()))
+        name = key if count == 1 else f"{key}#{count}"
+        known = self._decided.get((name, job.digest()))
         if known is not None:
             return job, ""
+        self.n_outdated += name in self._earlier
         output.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
             output.unlink()
@@ -136,13 +145,19 @@ class Commands:
     def _job(self, point: Point, key: str, output: Path) -> Job:
         program = self._program(point)
         values = {**point, "program": str(program), "output": str(output)}
-        tags = {"point": dict(point), "sources": self._sources}
+        argv = filled(self._command.command, values)
+        tags = {
+            "point": dict(point),
+            "sources": self._sources,
+            "program": self._program_digest(argv),
+            "environment": self._environment,
+        }
         if self._task.reference is not None:
             tags["reference"] = self._task.reference.digest(self._task.folder)
         if self._has_output:
             tags["output"] = str(output)
         return Job(
-            filled(self._command.command, values),
+            argv,
             key=key,
             tags=tags,
             format=self._task.objective.job_format,
@@ -239,6 +254,24 @@ class Commands:
             contents.update((self._task.folder / name).read_bytes())
             contents.update(b"\0")
         return contents.hexdigest()[:16]
+
+    def _program_digest(self, argv: Sequence[str]) -> str:
+        """Return a digest of the program and of the files that the command and its build name."""
+        folder = self._task.folder.resolve()
+        build = self._command.build or ()
+        words = build.split() if isinstance(build, str) else list(build)
+        named = tuple(word for word in words if word != "{program}")
+        found = program_files(argv, folder, self._folder)
+        if named:
+            found += program_files(named, folder, self._folder)
+        files = tuple(dict.fromkeys(found))
+        if files not in self._digests:
+            self._digests[files] = digest_of(files)
+        return self._digests[files]
+
+    @cached_property
+    def _digests(self) -> dict[tuple[Path, ...], str]:
+        return {}
 
     def _program(self, point: Point) -> Path | None:
         if self._command.build is None:

@@ -16,12 +16,13 @@ from longpole.bench.records.store import Store
 from longpole.bench.run.job import LONGEST_S
 from longpole.bench.time.candidates import Candidates
 from longpole.bench.time.processes import ALONE, Campaign, time_in_processes
+from longpole.bench.tune.sources import digest_of, environment_digest, imported_files
 from longpole.bench.tune.space import label_of
 from longpole.bench.tune.task import Function
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from longpole.bench.records.record import Record
     from longpole.bench.tune.space import Point
@@ -48,6 +49,8 @@ class Functions:
         As for `Candidates`.
     timeout_s
         Time limit of a candidate without its own.
+    record_env
+        Names of variables that the user records, and that therefore matter.
     """
 
     def __init__(
@@ -59,9 +62,12 @@ class Functions:
         busy: Busy = "refuse",
         lock_clock_mhz: int | None = None,
         timeout_s: float | None = None,
+        record_env: Collection[str] = (),
     ) -> None:
         assert isinstance(task.candidate, Function)  # noqa: S101 - only created for such candidates
-        self.n_known = 0
+        self.n_known = self.n_outdated = 0
+        self._environment = environment_digest(also=record_env)
+        self._earlier = {name for name, _ in decided}
         self._task, self._function, self._decided = task, task.candidate, decided
         self._busy, self._lock = busy, lock_clock_mhz
         own_s = task.candidate.timeout_s
@@ -113,6 +119,7 @@ class Functions:
         if known is not None:
             self.n_known += 1
             return known
+        self.n_outdated += name in self._earlier
         record = self._process.time(
             self._function.function,
             {} if self._function.configs else point,
@@ -165,18 +172,22 @@ class Functions:
     def _digest(self, told: Mapping[str, object]) -> str:
         reference = self._task.reference
         right = None if reference is None else reference.digest(self._task.folder)
-        parts = [self._function.function, self._source, dict(told), self._function.cache, right]
+        parts = [
+            *(self._function.function, self._source, dict(told), self._function.cache, right),
+            self._environment,
+        ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     @cached_property
     def _source(self) -> str:
-        """Return a digest of the function's module; empty if it has no file."""
+        """Return a digest of the function's module and of the modules that it imports."""
         module = self._function.function.partition(":")[0]
         try:
             spec = find_spec(module)
-            return hashlib.sha256(Path(str(spec and spec.origin)).read_bytes()).hexdigest()
-        except (ImportError, OSError, ValueError):
+        except (ImportError, ValueError):
             return ""
+        file = Path(str(spec and spec.origin))
+        return digest_of([file, *imported_files([file], Path(self._folder))])
 
 
 def _config_of(point: Point) -> str:

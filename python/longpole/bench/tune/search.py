@@ -21,7 +21,7 @@ from longpole.bench.tune.commands import Commands
 from longpole.bench.tune.finals import Finalist, finalists_of, hold_finals
 from longpole.bench.tune.functions import SCREENING_S, Functions
 from longpole.bench.tune.objective import Candidate, Ledger, Step, measuring_s
-from longpole.bench.tune.space import label_of
+from longpole.bench.tune.space import TaskError, label_of
 from longpole.bench.tune.strategies import Effort, find_strategy
 from longpole.bench.tune.task import Command, Function
 from longpole.devices import Found, select
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from longpole.bench.records.record import Record
     from longpole.bench.tune.finals import Finals
-    from longpole.bench.tune.space import Point
+    from longpole.bench.tune.space import Point, Space
     from longpole.bench.tune.strategies import Strategy
     from longpole.bench.tune.task import Task
     from longpole.devices import Device
@@ -65,6 +65,11 @@ class Bench(Runs, Protocol):
         """Return the number of runs of an earlier search."""
         ...
 
+    @property
+    def n_outdated(self) -> int:
+        """Return the number of runs repeated because program or environment have changed."""
+        ...
+
     def turns(
         self, points: Sequence[Point], number: int, n_turns: int, run_s: float
     ) -> list[list[Record]]:
@@ -89,8 +94,13 @@ class Tuning(Data):
     strategy: str
     n_points: int
     """Number of combinations of the parameters, before constraints."""
+    n_allowed: int | None
+    """Number of combinations that meet the constraints; None if there are too many to list."""
     n_known: int
     """Number of runs of an earlier search."""
+    n_outdated: int
+    """Number of runs of an earlier search that were repeated, because the program, the files that
+    it names or imports, or the environment have changed since."""
     outcomes: dict[str, int]
     """Number of candidates by outcome."""
     n_screening_runs: int
@@ -153,8 +163,8 @@ def tune(
     force
         Replace the results of an earlier search.
     reuse
-        Results of other searches: runs with the same command, sources, device, driver and libraries
-        are copied into `results`.
+        Results of other searches: runs with the same program, files, environment, device, driver
+        and libraries are copied into `results`.
     devices
         The result of `longpole.devices.select`, or the devices of a Ray cluster. Commands are
         screened on all of them, and finalists measured on the first. A function is measured on the
@@ -215,15 +225,17 @@ def search(
         evaluate = partial(evaluated, ledger, bench, on_record)
         evaluate([task.start], 1)
         ask(task.space, evaluate, effort)
-        n_known = bench.n_known
+        n_known, n_outdated = bench.n_known, bench.n_outdated
     points = _finalists(task, ledger, effort)
     with opened("finals") as bench:
         run_s = (budget_s or _usual_budget_s(task, ledger)) / LOOKS[0]
         turns = partial(_turns, ledger, bench, _n_turns(ledger, points, run_s), run_s)
         finals = hold_finals(points, turns, gate, confidence)
         n_known += bench.n_known
+        n_outdated += bench.n_outdated
     name = strategy if isinstance(strategy, str) else getattr(strategy, "name", "own")
-    return _answer(task, ledger, finals, strategy=name, n_known=n_known)
+    counts = {"n_known": n_known, "n_outdated": n_outdated}
+    return _answer(task, ledger, finals, strategy=name, **counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +266,7 @@ class _Place:
             busy=self.policy.busy,
             lock_clock_mhz=self.policy.lock_clock_mhz,
             timeout_s=self.policy.timeout_s,
+            record_env=self.record_env,
         ) as functions:
             yield functions
 
@@ -274,6 +287,7 @@ class _Place:
                 n_at_once=1 if is_final else len(_listed(self.devices)),
                 timeout_s=self.policy.timeout_s,
                 is_final=is_final,
+                record_env=self.record_env,
             )
 
 
@@ -284,6 +298,7 @@ def _answer(
     *,
     strategy: str,
     n_known: int,
+    n_outdated: int,
 ) -> Tuning:
     finalists = finalists_of(finals, task.objective.cost, label_of(task.start))
     baseline = next((each for each in finalists if each.is_baseline), None)
@@ -296,7 +311,9 @@ def _answer(
         unit=task.objective.unit,
         strategy=strategy,
         n_points=task.space.n_combinations,
+        n_allowed=_n_allowed(task.space),
         n_known=n_known,
+        n_outdated=n_outdated,
         outcomes=dict(sorted(Counter(each.outcome for each in candidates).items())),
         n_screening_runs=ledger.n_runs,
         screening_s=ledger.measuring_s,
@@ -310,6 +327,14 @@ def _answer(
         candidates=candidates,
         **_speedup(winner, baseline),
     )
+
+
+def _n_allowed(space: Space) -> int | None:
+    """Count the points of a space, unless there are too many to list."""
+    try:
+        return sum(1 for _ in space)
+    except TaskError:
+        return None
 
 
 def _speedup(winner: Finalist | None, baseline: Finalist | None) -> dict[str, Any]:

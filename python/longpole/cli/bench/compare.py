@@ -40,12 +40,6 @@ __all__ = ["compare"]
 
 _SCHEMA: Final = "longpole.bench.compare/1"
 _SIDES: Final = 2
-_CODES: Final = {
-    Verdict.SLOWER: exit_codes.FINDINGS,
-    Verdict.INCONCLUSIVE: exit_codes.INCONCLUSIVE,
-    Verdict.FASTER: exit_codes.OK,
-    Verdict.SAME: exit_codes.OK,
-}
 
 
 class Compared(Row):
@@ -108,7 +102,8 @@ def compare(
     BASE and NEW are results files, names of baselines, or output of benchmark tools that
     `longpole bench extract` reads; there, operations are keys. Keys of the same name are compared;
     --key given twice compares two keys of different names, also in one file. The exit code is
-    1 if any key became slower, 4 if none did but at least one is inconclusive, and 0 otherwise.
+    1 if any key is slower by more than the gate, with its whole interval, 4 if none is but the
+    data leaves it open for one, and 0 otherwise.
 
     Without NEW and --key, show the fastest result of each key, or with --by job the outcome of
     each job. Only successful runs are chosen; times that are zero, negative, infinite or NaN
@@ -148,11 +143,13 @@ def compare(
 
 def _answer(title: str, inputs: dict[str, str], comparison: Comparison) -> Answer:
     verdict = comparison.verdict
+    code = _code(comparison)
+    is_open = code == exit_codes.INCONCLUSIVE
     document = Document(
         schema=_SCHEMA,
         input=inputs,
-        status="abstained" if verdict is Verdict.INCONCLUSIVE else "ok",
-        abstains_because=[Abstention("noise")] if verdict is Verdict.INCONCLUSIVE else [],
+        status="abstained" if is_open else "ok",
+        abstains_because=[Abstention("noise")] if is_open else [],
         scope={"gate": comparison.gate, "confidence": comparison.confidence},
         warnings=[
             Warned("uncertain", 1, said, "verdicts may depend on it")
@@ -162,7 +159,16 @@ def _answer(title: str, inputs: dict[str, str], comparison: Comparison) -> Answe
         blocks=lambda: _blocks(title, comparison),
         records=lambda: [_record(each) for each in comparison.differences],
     )
-    return document, _CODES[verdict]
+    return document, code
+
+
+def _code(comparison: Comparison) -> int:
+    """Return 1 if a key is slower by more than the gate, 4 if that is open for one, else 0."""
+    beyond = {each.is_beyond(comparison.gate) for each in comparison.differences}
+    if True in beyond:
+        return exit_codes.FINDINGS
+    is_open = None in beyond or comparison.verdict is Verdict.INCONCLUSIVE
+    return exit_codes.INCONCLUSIVE if is_open else exit_codes.OK
 
 
 def _blocks(title: str, comparison: Comparison) -> list[Block]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections import Counter
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -41,6 +43,14 @@ __all__ = ["time"]
 
 _DTYPES: Final = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8")
 _COMMANDS: Final = {
+    "keys": click.option(
+        "-n",
+        "--key",
+        "keys",
+        multiple=True,
+        metavar="KEY",
+        help="Key of the results of a command. Repeatable, in the order of the commands.",
+    ),
     "commands": click.option(
         "-c",
         "--command",
@@ -98,6 +108,7 @@ def _finite(_context: click.Context, _parameter: click.Parameter, value: float) 
 
 def _timed_commands(
     *,
+    keys: Sequence[str],
     commands: Sequence[str],
     shell: str | None,
     n_warm_up: int,
@@ -109,7 +120,27 @@ def _timed_commands(
     """Return the commands to time, and how to execute them."""
     started_by = None if shell is None else (*shlex.split(shell), "-c")
     plan = CommandPlan(started_by, n_warm_up, prepare, cleanup, timeout_s, allows_failure)
-    return _names(commands, plan), plan
+    texts = _texts(commands, plan)
+    require(not keys or len(keys) == len(texts), "give --key once for each command, or not at all")
+    require(len(set(keys)) == len(keys), "--key was given twice with the same name")
+    named = dict(zip(keys or _unique(texts), texts, strict=True))
+    return list(named), replace(plan, texts=named)
+
+
+def _unique(texts: Sequence[str]) -> list[str]:
+    """Name commands by their text; the same command twice gets a number, as in an A/A comparison.
+
+    Examples
+    --------
+    >>> _unique(["a", "b", "a"])
+    ['a', 'b', 'a #2']
+    """
+    seen: Counter[str] = Counter()
+    names = []
+    for text in texts:
+        seen[text] += 1
+        names.append(text if seen[text] == 1 else f"{text} #{seen[text]}")
+    return names
 
 
 @click.command(cls=CommandBehindDashes)
@@ -214,8 +245,8 @@ def time(
     each combination and returns the function to time, which excludes the setup. For a
     command, the whole process is timed, up to 100 times in a run. No shell is used unless
     --shell is given. The exit code is 1 if a function raised an exception or a command
-    failed. With --gate, it is also 1 if one is slower than the first by more than that, and
-    4 if the runs do not show whether one is.
+    failed. With --gate, it is also 1 if one is slower than the first by more than that, with
+    its whole interval, and 4 if the interval contains the gate.
 
     \b
     Examples:
@@ -339,8 +370,8 @@ def _written(records: Iterator[Record], store: Store | None) -> Iterator[Record]
         yield record
 
 
-def _names(commands: Sequence[str], plan: CommandPlan) -> list[str]:
-    """Return the distinct commands to time, including the one after `--`.
+def _texts(commands: Sequence[str], plan: CommandPlan) -> list[str]:
+    """Return the commands to time, including the one after `--`.
 
     A single word after `--` is a script if a shell is used. Raises for commands that cannot be
     started.
@@ -357,4 +388,4 @@ def _names(commands: Sequence[str], plan: CommandPlan) -> list[str]:
             message = str(error).partition("\n")[0]
             hint = "" if plan.shell else ": --shell sh starts it with one"
             raise click.UsageError(message + hint) from error
-    return list(dict.fromkeys(commands))
+    return list(commands)

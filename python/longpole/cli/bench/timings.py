@@ -120,12 +120,12 @@ def timings_answer(
     *,
     is_gated: bool = False,
 ) -> Answer:
-    """Report the time of each; exit code 1 if one failed or, with a gate, is slower."""
+    """Report the time of each; exit code 1 if one failed or is slower than the gate allows."""
     timed = _timed(records)
     differences = [each for comparison in comparisons for each in comparison.differences]
     has_failed = any(each.median_ns is None for each in timed)
-    found = {each.verdict for each in comparisons} if is_gated else set()
-    is_open = Verdict.INCONCLUSIVE in found and not (has_failed or Verdict.SLOWER in found)
+    beyond = {each.is_beyond(campaign.gate) for each in differences} if is_gated else set()
+    is_open = None in beyond and not (has_failed or True in beyond)
     document = Document(
         schema=_SCHEMA,
         input={"functions": list(campaign.names)},
@@ -139,7 +139,7 @@ def timings_answer(
         blocks=lambda: _blocks(timed, comparisons, campaign),
         records=lambda: list(map(asdict, timed)),
     )
-    if has_failed or Verdict.SLOWER in found:
+    if has_failed or True in beyond:
         return document, exit_codes.FINDINGS
     return document, exit_codes.INCONCLUSIVE if is_open else exit_codes.OK
 
