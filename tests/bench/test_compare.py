@@ -517,7 +517,6 @@ def test_two_timings_are_compared():
     assert [(each.key, each.new_key) for each in found.differences] == [("old", "new")]
     assert found.differences[0].base.median_ns == pytest.approx(1000)
     assert "one run of each side" in found.differences[0].reason
-    assert compare([old] * 7, [old] * 7).differences[0].n_runs == 7
     assert repr(old).startswith("Timing('old', 1.00 µs, ")
     assert len(repr(old)) < 60
 

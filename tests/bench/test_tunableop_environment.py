@@ -311,3 +311,24 @@ def test_torch_replaces_the_first_place_of_the_results_file_and_none_of_the_untu
     )
     assert file.results.as_posix() == "out0/r%d.csv"
     assert file.untuned.as_posix() == "u%d0.csv"
+
+
+@pytest.mark.parametrize(
+    ("variables", "version", "said"),
+    [
+        ({"UNTUNED_FILENAME": "u%d.csv", "RECORD_UNTUNED": "1", "TUNING": "0"}, "2.9.1", "keeps"),
+        ({"WILDCARD_FALLBACK": "1"}, "2.15.0", "WILDCARD_FALLBACK=1 does nothing while"),
+        ({"NUMERICAL_CHECK": "yes"}, "0.0", "NUMERICAL_CHECK='yes' is invalid"),
+        ({"NUMERICAL_CHECK": "1"}, "2.10.0", "NUMERICAL_CHECK='1' is invalid"),
+    ],
+)
+def test_variables_without_effect_are_named(variables, version, said):
+    environ = {f"PYTORCH_TUNABLEOP_{name}": value for name, value in variables.items()}
+    found = environment_warnings({"PYTORCH_TUNABLEOP_ENABLED": "1", **environ}, version)
+    assert any(said in warning for warning in found), found
+
+
+def test_variables_with_an_effect_are_not_warned_about():
+    for given in ({"WILDCARD_FALLBACK": "1", "TUNING": "0"}, {"NUMERICAL_CHECK": "1e-5_1e-5"}):
+        environ = {f"PYTORCH_TUNABLEOP_{name}": value for name, value in given.items()}
+        assert environment_warnings({"PYTORCH_TUNABLEOP_ENABLED": "1", **environ}, "2.15.0") == []

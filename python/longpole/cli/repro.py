@@ -22,11 +22,13 @@ from longpole.words.data import Data
 
 if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
+    from longpole.formats.convert.operator_script import OperatorScript
     from longpole.trace.trace import Trace
 
 __all__ = ["repro"]
 
 _SCHEMA: Final = "longpole.repro/1"
+_OF_TORCH: Final = frozenset({"aten", "prim", "prims", "quantized", "c10d", "c10d_functional"})
 
 
 @click.command()
@@ -98,6 +100,14 @@ def _event(trace: Trace, text: str) -> int:
     return int(named.sort("duration_ns", descending=True)["event"][0])
 
 
+def _packages(script: OperatorScript) -> str:
+    """Return the package of an operator that torch does not have, and the end of the sentence."""
+    namespace = script.operator.partition("::")[0]
+    if namespace in _OF_TORCH:
+        return "."
+    return f", and the package that has the operators `{namespace}::`: import it in the script."
+
+
 def _answer(
     name: str, trace: Trace, event: str, *, output: Path, force: bool, execution: str | None
 ) -> Answer:
@@ -116,7 +126,10 @@ def _answer(
         data=written,
         blocks=lambda: [
             Headline(f"{name_of(name)}: {script.operator} (event {script.event})"),
-            Sentence(f"Wrote {output}. Run it with python; it needs torch and longpole."),
+            Sentence(
+                f"Wrote {output}. Run it with python; it needs torch and longpole"
+                + _packages(script)
+            ),
             Notes([f"input {place}: {each}" for place, each in enumerate(script.inputs)]),
             Sentence("Not recorded:"),
             Notes(list(script.not_recorded)),

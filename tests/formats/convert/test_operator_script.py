@@ -4,6 +4,7 @@ import json
 import runpy
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -55,6 +56,41 @@ def test_what_was_not_recorded_is_said_and_takes_the_default(tmp_path):
         "input 1: the value of its Scalar: the default is taken",
     )
     assert all(each in script.text for each in script.not_recorded)
+
+
+@pytest.mark.parametrize(
+    ("name", "types", "dims", "said"),
+    [
+        ("aten::_foreach_mul_", ["TensorList", "Scalar"], [[], []], "input 0: the tensors of its"),
+        ("aten::as_strided", ["float", "", "", "Scalar"], [[64, 64], [], [], []], "input 1: the"),
+        ("aten::view", ["float", ""], [[4], []], "input 1: the value of its argument"),
+    ],
+)
+def test_an_operator_that_needs_what_was_not_recorded_is_refused(name, types, dims, said):
+    args = {"Input Dims": dims, "Input type": types, "Concrete Inputs": [""] * len(types)}
+    with pytest.raises(ValueError, match="cannot run alone") as refused:
+        script_of(name, args)
+    assert said in str(refused.value)
+
+
+def test_an_argument_that_may_be_none_is_not_called_recorded(tmp_path):
+    args = {"Input Dims": [[2, 3], [4, 3], []], "Input type": ["float", "float", ""]}
+    script = script_of("aten::linear", args)
+    inputs, names = inputs_of(script, tmp_path)
+    assert inputs[2] is names["NOT_RECORDED"]
+    assert "input 2: the value of its argument: the default is taken" in script.not_recorded
+
+
+def test_a_script_stops_at_what_was_not_recorded_and_has_no_default(tmp_path):
+    _, names = inputs_of(script_of(), tmp_path)
+    argument = SimpleNamespace(has_default_value=lambda: False, type="List[int]", name="size")
+    optional = SimpleNamespace(has_default_value=lambda: False, type="Optional[Tensor]")
+    default = SimpleNamespace(has_default_value=lambda: True, type="int")
+    found = [
+        names["is_needed"](each, names["NOT_RECORDED"]) for each in (argument, optional, default)
+    ]
+    assert found == [True, False, False]
+    assert not names["is_needed"](argument, [1])
 
 
 def test_lists_of_tensors_none_and_lists_of_numbers_are_kept_apart(tmp_path):

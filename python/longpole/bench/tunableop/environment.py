@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 __all__ = [
     "PREFIX",
@@ -212,10 +212,17 @@ def _of_one(name: str, value: str, version: Version | None) -> Iterator[str]:
         since = ".".join(map(str, variable.since))
         yield f"{name} does nothing before torch {since}"
     form = variable.form
-    if variable.name == "NUMERICAL_CHECK" and version:
-        form = _TOLERANCES if version >= _NUMERICAL_TOLERANCES_SINCE else _FLAG
+    if variable.name == "NUMERICAL_CHECK":
+        form = _numerical_check(value, version)
     if not form.fullmatch(value):
         yield f"{name}={value!r} is invalid; expected: {variable.meaning}"
+
+
+def _numerical_check(value: str, version: Version | None) -> re.Pattern[str]:
+    """Return the form that a version of torch expects; of an unknown one, either."""
+    if version is None:
+        return _TOLERANCES if _TOLERANCES.fullmatch(value) else _FLAG
+    return _TOLERANCES if version >= _NUMERICAL_TOLERANCES_SINCE else _FLAG
 
 
 def _of_all(given: Mapping[str, str]) -> Iterator[str]:
@@ -227,13 +234,7 @@ def _of_all(given: Mapping[str, str]) -> Iterator[str]:
     if given and value("ENABLED") != "1":
         yield f"{PREFIX}ENABLED is not 1: the other variables do nothing"
         return
-    if value("RECORD_UNTUNED") == "1" and value("TUNING") == "1":
-        yield (
-            f"{PREFIX}RECORD_UNTUNED=1 records nothing while {PREFIX}TUNING is 1, its default: "
-            "GEMMs are tuned instead; set it to 0"
-        )
-    if "UNTUNED_FILENAME" in given and value("RECORD_UNTUNED") != "1":
-        yield f"{PREFIX}UNTUNED_FILENAME does nothing without {PREFIX}RECORD_UNTUNED=1"
+    yield from _of_tuning(given, value)
     tuning_only = [name for name in given if name.startswith(("MAX_", "ROTATING", "ICACHE", "NUM"))]
     if tuning_only and value("TUNING") != "1":
         yield f"{PREFIX}{tuning_only[0]} does nothing while {PREFIX}TUNING is 0"
@@ -246,6 +247,24 @@ def _of_all(given: Mapping[str, str]) -> Iterator[str]:
     folder = Path(value("FILENAME")).parent
     if "FILENAME" in given and not folder.is_dir():
         yield f"{PREFIX}FILENAME names a folder that is not there: {folder}"
+
+
+def _of_tuning(given: Mapping[str, str], value: Callable[[str], str]) -> Iterator[str]:
+    """Check the variables that need TUNING=0, which is not the default."""
+    if value("RECORD_UNTUNED") == "1" and value("TUNING") == "1":
+        yield (
+            f"{PREFIX}RECORD_UNTUNED=1 records nothing while {PREFIX}TUNING is 1, its default: "
+            "GEMMs are tuned instead; set it to 0"
+        )
+    if "UNTUNED_FILENAME" in given and value("RECORD_UNTUNED") != "1":
+        yield f"{PREFIX}UNTUNED_FILENAME does nothing without {PREFIX}RECORD_UNTUNED=1"
+    if "%d" in given.get("UNTUNED_FILENAME", ""):
+        yield f"{PREFIX}UNTUNED_FILENAME keeps its %d: torch puts the ordinal before the last dot"
+    if value("WILDCARD_FALLBACK") == "1" and value("TUNING") == "1":
+        yield (
+            f"{PREFIX}WILDCARD_FALLBACK=1 does nothing while {PREFIX}TUNING is 1, its default: a "
+            "GEMM without a row is tuned; set it to 0"
+        )
 
 
 def release_of(text: str) -> Version | None:

@@ -26,6 +26,17 @@ __all__ = ["FUNCTIONS", "OperatorScript", "operator_script", "recorded_inputs"]
 
 _ASSUMED: Final = "float32"
 _UNKNOWN: Final = "NOT_RECORDED"
+_DEFAULTED: Final = ": the default is taken"
+_LIST: Final = "the tensors of its list"
+_ARGUMENT: Final = "the value of its argument"
+_OF_SIZES: Final = frozenset(
+    {
+        *("as_strided", "view", "_unsafe_view", "_reshape_alias", "reshape", "expand", "permute"),
+        *("repeat", "tile", "unflatten", "roll", "flip", "new_empty", "new_zeros", "new_full"),
+        *("empty", "empty_strided", "zeros", "ones", "full", "rand", "randn"),
+    }
+)
+"""Operators with arguments that are lists of numbers without a default."""
 
 FUNCTIONS: Final = '''def tensor(recorded, device):
     """Make a tensor of the recorded shape, strides and type, with values of its own."""
@@ -54,6 +65,13 @@ def made(value, device):
     return value
 
 
+def is_needed(argument, value):
+    """Whether an argument was not recorded, and the operator has no default for it."""
+    if value is not NOT_RECORDED or argument.has_default_value():
+        return False
+    return not str(argument.type).startswith("Optional")
+
+
 def resolved(operator, overload, inputs):
     """Return the overload of an operator that takes inputs, and these by position and by name."""
     import torch
@@ -65,6 +83,10 @@ def resolved(operator, overload, inputs):
         call = getattr(packet, overload)
         arguments = call._schema.arguments
         if len(arguments) < len(inputs):
+            continue
+        needed = [it.name for it, value in zip(arguments, inputs) if is_needed(it, value)]
+        if needed:
+            failures.append(f"{overload}: not recorded, and without a default: {', '.join(needed)}")
             continue
         pairs = [(it, value) for it, value in zip(arguments, inputs) if value is not NOT_RECORDED]
         if len(pairs) < len(inputs):  # what was not recorded has its default
@@ -195,6 +217,12 @@ def operator_script(
     operator = int(row["event"])
     call = _linked(trace, operator, execution) if execution else None
     call = call or _recorded(trace, operator)
+    if call is not None and (needed := _needed(row["name"], call)):
+        message = (
+            f"{row['name']} (event {operator}) cannot run alone, because it needs what was not "
+            f"recorded: {'; '.join(needed)}; the execution trace of the run may have it (--et)"
+        )
+        raise ValueError(message)
     if call is None:
         message = (
             f"the inputs of {row['name']} (event {operator}) were not recorded with shapes and "
@@ -217,6 +245,16 @@ def operator_script(
         recorded=_recorded_time(row["duration_ns"], on_device_ns),
     )
     return OperatorScript(text, row["name"], operator, tuple(call.inputs), tuple(missing))
+
+
+def _needed(name: str, call: _Call) -> list[str]:
+    """Return the inputs without which an operator cannot run: lists of tensors, and its sizes."""
+    needs_sizes = name.partition("::")[2].rstrip("_") in _OF_SIZES
+    return [
+        each.removesuffix(_DEFAULTED)
+        for each in call.missing
+        if _LIST in each or (needs_sizes and _ARGUMENT in each)
+    ]
 
 
 def _quoted(text: str) -> str:
@@ -297,10 +335,15 @@ def _of_kineto(row: dict[str, Any], dims: list[Any]) -> _Call:
         for name in ("Input type", "Input Strides", "Concrete Inputs")
     )
     inputs, missing = [], []
+    has_values = any(values)
     for place, shape in enumerate(dims):
         type_, text = item_at(types, place) or "", item_at(values, place) or ""
         steps = item_at(strides, place)
-        code, lacks = _kineto_input(type_, text, shape, steps)
+        if not (type_ or shape or text or has_values):
+            # None, or a list of numbers: only the values tell them apart.
+            code, lacks = _UNKNOWN, [_ARGUMENT + _DEFAULTED]
+        else:
+            code, lacks = _kineto_input(type_, text, shape, steps)
         inputs.append(code)
         missing += [f"input {place}: {each}" for each in lacks]
     return _Call(inputs, missing)
@@ -308,6 +351,8 @@ def _of_kineto(row: dict[str, Any], dims: list[Any]) -> _Call:
 
 def _kineto_input(type_: str, text: str, shape: Any, steps: Any) -> tuple[str, list[str]]:
     """Convert an input to code; also return what was not recorded."""
+    if type_ == "TensorList" and not shape:
+        return _UNKNOWN, [_LIST]
     if type_ == "TensorList" or (shape and isinstance(shape[0], list)):
         parts = [_tensor(one, item_at(steps, place), _ASSUMED) for place, one in enumerate(shape)]
         return f"[{', '.join(parts)}]", [f"the types in its list: {_ASSUMED} is assumed"]
