@@ -178,6 +178,7 @@ HAS = {
         *("--kernel-trace", "--memory-copy-trace", "--hip-runtime-trace", "--collection-period"),
         *("--marker-trace", "--memory-allocation-trace", "--pmc"),
     },
+    "rpd": set(),
     "xprof": set(),
 }
 

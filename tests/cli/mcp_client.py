@@ -49,6 +49,19 @@ class Client:
         self.wait(number)
         return self.answers[number]
 
+    def answer_text(self, tool: str, arguments: str) -> dict[str, Any]:
+        """Ask with arguments as text, which may be JSON that no encoder writes; wait."""
+        assert self.server.stdin is not None
+        self._last += 1
+        params = f'{{"name": "{tool}", "arguments": {arguments}}}'
+        message = (
+            f'{{"jsonrpc": "2.0", "id": {self._last}, "method": "tools/call", "params": {params}}}'
+        )
+        self.server.stdin.write(message.encode() + b"\n")
+        self.server.stdin.flush()
+        self.wait(self._last)
+        return self.answers[self._last]
+
     def send(self, method: str, params: Mapping[str, Any]) -> int:
         self._last += 1
         self._write({"id": self._last, "method": method, "params": params})

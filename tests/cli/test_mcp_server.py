@@ -274,3 +274,45 @@ def test_every_hostile_input_is_answered_and_the_server_lives():
         client.wait(*numbers)
         for number in numbers:
             jsonschema.validate(client.answers[number], tools.output_schema("summary"))
+
+
+ODD = {
+    "a link to itself": {"trace": "self"},
+    "not a number": {"trace": "trace.json.gz", "step": float("nan")},
+    "a NUL": {"trace": "trace\0.json.gz"},
+    "a step of 5,000 digits": {"trace": "trace.json.gz", "step": 10**4_200},
+    "a large top": {"trace": "trace.json.gz", "top": 2**63 - 1},
+}
+
+
+def test_an_odd_argument_is_answered_with_a_code_and_the_worker_lives(folder):
+    (folder / "self").symlink_to("self")
+    with Client(folder) as client:
+        answers = {name: client.answer("summary", odd) for name, odd in ODD.items()}
+        deep = '{"trace": "trace.json.gz", "step": ' + "[" * 3_000 + "]" * 3_000 + "}"
+        answers["a deep list"] = client.answer_text("summary", deep)
+        half = '{"trace": "trace.json.gz", "annotation": "a\\ud800"}'
+        answers["half of a surrogate pair"] = client.answer_text("summary", half)
+        codes = {name: (answer["error"] or {}).get("code") for name, answer in answers.items()}
+        assert codes == {
+            "a link to itself": "file_not_found",
+            "not a number": "usage",
+            "a NUL": "usage",
+            "a step of 5,000 digits": "usage",
+            "a large top": "usage",
+            "a deep list": "usage",
+            "half of a surrogate pair": "no_such_window",
+        }
+        assert client.answer("summary", TRACE)["status"] == "ok"
+
+
+@pytest.mark.parametrize(("signal_", "code"), [("SIGSEGV", "ended"), ("SIGKILL", "memory_limit")])
+def test_memory_is_blamed_only_if_it_was_memory(signal_, code, folder):
+    with Client(folder) as client:
+        client.answer("check", TRACE)
+        [idle] = children(client.server.pid)
+        os.kill(idle, getattr(signal, signal_))
+        answer = client.answer("check", TRACE)
+        assert answer["error"]["code"] == code
+        assert ("memory" in answer["error"]["message"]) == (code == "memory_limit")
+        assert client.answer("check", TRACE)["status"] == "ok"

@@ -148,3 +148,42 @@ def test_a_step_with_nothing_in_it_is_no_usage_error(tmp_path, capsys):
     path = builder.operator("aten::mm", (300, 320)).write(tmp_path / "late.json")
     assert run(["summary", str(path)]) in {0, 4}
     assert "step" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "1e300", "-1"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["table", "{}", "roofline", "--peak", "bf16={number}"],
+        ["table", "{}", "roofline", "--bandwidth", "{number}"],
+        ["mcp", "--timeout", "{number}", "."],
+        ["mcp", "--memory-limit", "{number}", "."],
+        ["bench", "run", "jobs.jsonl", "--timeout", "{number}"],
+        ["bench", "run", "jobs.jsonl", "--grace", "{number}"],
+        ["bench", "time", "--budget", "{number}", "--", "true"],
+        ["tune", "task.toml", "--budget", "{number}"],
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_a_number_that_is_none_is_a_usage_error(words, number, trace, capsys):
+    given = [word.format(trace, number=number) for word in words]
+    assert run(given) == 2
+    err = capsys.readouterr().err
+    told = ("is not a number", "is not at least", "is not above", "is not TYPE=TFLOPS")
+    assert any(words in err for words in told)
+
+
+def test_every_real_number_has_limits():
+    loose = [
+        f"{name} {parameter.opts[0]}"
+        for name, command in commands()
+        for parameter in command.params
+        if isinstance(parameter.type, click.types.FloatParamType)
+        and getattr(parameter.type, "max", None) is None
+    ]
+    assert loose == []
+
+
+def test_a_name_that_is_only_a_suffix_is_refused(trace, tmp_path, capsys):
+    assert run(["convert", trace, "-o", str(tmp_path / ".csv")]) == 2
+    assert "only a suffix" in capsys.readouterr().err

@@ -329,3 +329,38 @@ def with_files(text, document):
     new = new[:-1] + " " * (len(written) - len(new)) + '"'
     assert written in document.decode()
     return document.decode().replace(written, new).encode()
+
+
+def test_a_profiler_that_saw_no_work_says_how_long_it_ran(tmp_path, capsys):
+    span = {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans", "tid": "P"}
+    builder = TraceBuilder().call("cudaDeviceSynchronize", (5, 9))
+    builder.event(**span, ts=0, dur=78_000_000, args={"Op count": 0})
+    [found] = [it for it in longpole.check(builder.read()) if it.code == "caught_nothing"]
+    assert "ran for 78.0 s and recorded no operator" in found.sentence
+    assert run(["summary", str(builder.write(tmp_path / "trace.json"))]) == 4
+    assert "recorded no operator" in capsys.readouterr().out
+    assert "caught_nothing" not in findings(builder.operator("aten::mm", (1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("category", "code"), [("COLL", "collectives_of_plugin"), ("x", "asynchronous_only")]
+)
+def test_asynchronous_events_alone_are_named(category, code):
+    builder = TraceBuilder()
+    for phase, at in (("b", 1.5), ("e", 9.25)):
+        event = {"ph": phase, "cat": category, "name": "AllReduce", "id": 1, "pid": 7, "tid": 1}
+        builder.event(**event, ts=at)
+    found = findings(builder)
+    assert code in found
+    assert "no_timed_events" not in found
+    assert "ui.perfetto.dev" in found[code].hint
+
+
+def test_launches_at_the_start_without_their_kernels_ask_for_a_warm_up():
+    builder = TraceBuilder().call("cudaLaunchKernel", (1, 2), correlation=99)
+    builder.launch("gemm", call=(5, 10), work=(12, 60))
+    found = findings(builder)
+    assert "launches_without_work" not in found
+    assert "warmup" in found["launches_before_recording"].hint
+    builder.call("cudaLaunchKernel", (20, 21), correlation=98)
+    assert "launches_without_work" in findings(builder)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import longpole
 from longpole.cli import program
+from longpole.engine.windows import Window
 from longpole.testing import TraceBuilder
 from real_traces import SHARED
 
@@ -427,3 +428,67 @@ def test_memory_of_a_device_that_reserved_nothing_has_no_fragmentation(tmp_path,
     assert "Infinity" not in text
     [device] = json.loads(text)["data"]["devices"]
     assert (device["peak_reserved_bytes"], device["fragmentation"]) == (0, None)
+
+
+def of_2021(kind, *changes):
+    """Build a trace with the instants of 2021: no category, no address, no total."""
+    builder = TraceBuilder().launch("gemm", call=(0, 1), work=(2, 90))
+    builder.operator("aten::mm", (0, 50))
+    for at, n_bytes in changes:
+        args = {"Device Type": kind, "Device Id": 0, "Bytes": n_bytes}
+        event = {"ph": "i", "s": "t", "name": "[memory]", "pid": 100, "tid": 1}
+        builder.event(**event, ts=at, args=args)
+    return builder
+
+
+def test_changes_without_totals_are_summed_from_the_start(tmp_path, capsys):
+    builder = of_2021(1, (10, 5 * MIB), (20, 3 * MIB), (30, -5 * MIB))
+    [device] = longpole.memory(builder.read()).devices.to_dicts()
+    assert (device["peak_bytes"], device["start_bytes"], device["end_bytes"]) == (
+        8 * MIB,
+        0,
+        3 * MIB,
+    )
+    path = builder.write(tmp_path / "trace.json")
+    assert program.run(["table", str(path), "memory"]) == 0
+    assert "memory counts from the start of the recording" in capsys.readouterr().out.replace(
+        "\n  ", " "
+    )
+
+
+def test_a_trace_with_memory_of_the_cpu_alone_says_so():
+    def shown(kind):
+        return [block.text for block in memory_blocks(of_2021(kind, (10, 5)).read())]
+
+    assert any("GPU memory is not in this trace" in text for text in shown(0))
+    assert not any("GPU memory is not in this trace" in text for text in shown(1))
+
+
+def memory_blocks(trace):
+    return [block for block in longpole.memory(trace).blocks() if hasattr(block, "text")]
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=5))
+def test_sizes_that_add_up_to_more_than_64_bits_are_left_out(sizes):
+    trace = of_2021(1, *((10 + at, n_bytes) for at, n_bytes in enumerate(sizes))).read()
+    held = longpole.memory(trace).devices["peak_bytes"].to_list()
+    assert all(abs(n_bytes) <= 2**61 for n_bytes in held)
+
+
+def test_memory_of_a_step_whose_gpu_work_is_late_is_that_of_its_host_part():
+    builder = TraceBuilder()
+    for step in range(3):
+        start = 100 * step
+        builder.step(step, (start, start + 90))
+        builder.launch(
+            "gemm", call=(start + 5, start + 9), work=(400 * step + 20, 400 * step + 410)
+        )
+        args = {"Device Type": 1, "Device Id": 0, "Bytes": 7, "Total Allocated": 7 * step + 7}
+        event = {"ph": "i", "name": "[memory]", "cat": "cpu_instant_event", "pid": 100, "tid": 1}
+        builder.event(**event, ts=start + 6, args=args)
+    trace = builder.read()
+    [of_step] = trace.steps.filter(step=2).to_dicts()
+    start_ns, end_ns = of_step["window_start_ns"], of_step["window_end_ns"]
+    assert start_ns > of_step["start_ns"] + of_step["duration_ns"]
+    found = longpole.memory(trace, Window("step", 2, start_ns, end_ns, "the last step"))
+    assert found.devices["peak_step"].to_list() == [2]

@@ -1,5 +1,7 @@
 """Quantities and names in words: what is written stays true, and fits."""
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,3 +36,13 @@ def test_names_are_shortened_each_in_its_place(names, width):
     short = short_names(names, width)
     assert len(short) == len(names)
     assert all(len(text) <= width for text in short)
+
+
+@given(st.lists(st.integers(0, 10**7), min_size=1, max_size=9), st.integers(12, 80), st.booleans())
+def test_a_number_is_shown_whole_or_not_at_all(numbers, width, is_kernel):
+    sign = "x" if is_kernel else ", "
+    name = f"aten::convolution [{sign.join(map(str, numbers))}]"
+    others = [name.replace("[", f"[{number}{sign}") for number in (3, 77)]
+    for shown in [short_name(name, width), *short_names([name, *others], width)]:
+        kept = set(re.findall(r"\d+", shown.replace("…", " … ")))
+        assert kept <= {*map(str, numbers), "3", "77"}

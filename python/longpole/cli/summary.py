@@ -33,7 +33,7 @@ from longpole.engine.recording_cost import timing_blocks
 from longpole.errors import WindowError
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import DATA_FORMATS, Document
-from longpole.tables.check import why_empty
+from longpole.tables.check import caught_nothing, why_empty
 from longpole.tables.summary import summary as summarise
 from longpole.words.wording import count, duration, listing, operator_name, share, short_name
 
@@ -167,6 +167,9 @@ def _together(
 
 def _answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
     """Report where the time of a window went; the window is chosen as by `longpole.summary`."""
+    nothing = caught_nothing(trace)
+    if nothing is not None:
+        return abstained(_SCHEMA, path, trace, nothing.sentence)
     found = summarise(trace, top=top, **choice)
     if found is None:
         return abstained(_SCHEMA, path, trace, why_empty(trace))

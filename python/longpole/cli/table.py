@@ -21,7 +21,7 @@ from longpole.cli.answer.table import (
     question_table,
     tables,
 )
-from longpole.cli.ask.numbers import COUNT, COUNT_OR_ZERO
+from longpole.cli.ask.numbers import COUNT, COUNT_OR_ZERO, RATE
 from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.suggestions import closest
 from longpole.cli.ask.traces import answer_each, capture_option, given_memory_file
@@ -53,8 +53,8 @@ def _peaks(
     for text in given:
         dtype, _, number = text.partition("=")
         try:
-            peaks[dtype.strip().lower()] = float(number)
-        except ValueError as error:
+            peaks[dtype.strip().lower()] = RATE.convert(number, None, None)
+        except click.BadParameter as error:
             message = f"{text!r} is not TYPE=TFLOPS, such as bf16=800"
             raise click.BadParameter(message, context, option) from error
     return peaks
@@ -94,7 +94,7 @@ _CHOICES: Final = {
     ),
     "bandwidth": click.Option(
         ["--bandwidth"],
-        type=click.FloatRange(min=0, min_open=True),
+        type=RATE,
         metavar="GB/S",
         help="Memory bandwidth to use instead of the published one.",
     ),

@@ -12,7 +12,7 @@ import click
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.ask.files import OutputPath
-from longpole.cli.ask.numbers import COUNT, NUMBER, gate_option
+from longpole.cli.ask.numbers import COUNT, NUMBER, SECONDS, gate_option
 from longpole.cli.ask.options import (
     Options,
     answer_options,
@@ -101,7 +101,7 @@ _COLUMNS: Final = (
     "--budget",
     "budget_s",
     metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
+    type=SECONDS,
     help="Time of seven runs of the finalists.  [default: 28 runs take a tenth of the time"
     " of the screening]",
 )

@@ -42,7 +42,7 @@ _SKIPPED: Final = frozenset(
     }
 )
 # Records in these formats have no byte positions, but their pages do.
-_DATABASES: Final = frozenset({"nsight-sqlite", "rocpd"})
+_DATABASES: Final = frozenset({"nsight-sqlite", "rocpd", "rpd"})
 # Losses found only once the whole file is read.
 _WITHOUT_PLACE: Final = frozenset({"far_timestamp", "long_duration"})
 _HEADER: Final = frozenset({"malformed_header", "header_too_large"})

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import contextmanager, suppress
+import time
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,7 +18,12 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["check_free", "check_no_input", "inputs_protected", "new_file"]
+__all__ = ["check_free", "check_no_input", "inputs_protected", "new_file", "new_files"]
+
+_NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
+_NO_SPACE_TEXT: Final = os.strerror(errno.ENOSPC)
+_ABANDONED_S: Final = 60
+"""Age from which an unfinished file without a writer belongs to a run that was killed."""
 
 
 def _no_inputs() -> list[Path]:
@@ -54,6 +60,8 @@ def new_file(
         file: devices, pipes and sockets are never replaced.
     FileNotFoundError
         The folder does not exist.
+    OSError
+        The file cannot be written, such as on a full disk; the error names the file.
 
     Examples
     --------
@@ -69,11 +77,16 @@ def new_file(
     check_free(path, force=force, inputs=inputs)
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path.parent))
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(descriptor)
+    _remove_abandoned(path)
+    with _naming(path):
+        descriptor, name = tempfile.mkstemp(
+            dir=path.parent, prefix=f".{path.name}.", suffix=".part"
+        )
+    held = _held(descriptor)
     unfinished = Path(name)
     try:
-        yield unfinished
+        with _naming(path):
+            yield unfinished
         if private:
             _see_to_disk(unfinished)
         else:
@@ -85,6 +98,63 @@ def new_file(
             unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
+        if held is not None:
+            os.close(held)
+
+
+@contextmanager
+def new_files(
+    paths: Iterable[Path], *, force: bool = False, inputs: Sequence[Path] = ()
+) -> Iterator[list[Path]]:
+    """Yield a temporary path for each file; all are renamed when all are written, else none.
+
+    The parameters and errors are those of `new_file`.
+    """
+    with ExitStack() as stack:
+        yield [stack.enter_context(new_file(path, force=force, inputs=inputs)) for path in paths]
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Add the file to the error of a full disk, for which libraries have errors of their own."""
+    try:
+        yield
+    except Exception as error:
+        number = error.errno if isinstance(error, OSError) else None
+        if number in _NO_SPACE or (number is None and _NO_SPACE_TEXT in str(error)):
+            number = number or errno.ENOSPC
+            raise OSError(number, os.strerror(number), str(path)) from error
+        raise
+
+
+def _held(descriptor: int) -> int | None:
+    """Lock an unfinished file as long as this process writes it; None if the system cannot."""
+    try:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError):  # Windows does not rename open files
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove the unfinished files of runs that were killed while they wrote this file."""
+    with suppress(ImportError, OSError):
+        import fcntl
+
+        for name in os.listdir(path.parent):  # noqa: PTH208 - as text
+            if not (name.startswith(f".{path.name}.") and name.endswith(".part")):
+                continue
+            with suppress(OSError):
+                descriptor = os.open(path.parent / name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if time.time() - os.fstat(descriptor).st_mtime > _ABANDONED_S:
+                        (path.parent / name).unlink()
+                finally:
+                    os.close(descriptor)
 
 
 def check_free(path: Path, *, force: bool = False, inputs: Sequence[Path] = ()) -> None:

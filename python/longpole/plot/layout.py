@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.report.blocks import LEGEND, color_of
 from longpole.report.lanes import Lane, Lanes, Segment
-from longpole.words.wording import count, duration, escape, share, short_name
+from longpole.words.wording import count, duration, escape, fitted, share, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -81,7 +81,7 @@ class Layout:
         """Return the index of a name plus 1, or 0 without one."""
         if not name:
             return 0
-        return self._names.setdefault(_cut(escape(name)), len(self._names)) + 1
+        return self._names.setdefault(fitted(escape(name), _WIDEST_SEGMENT), len(self._names)) + 1
 
     def lanes(
         self,
@@ -129,7 +129,7 @@ class Layout:
             time = f"{duration(total_ns)} ({share(total_ns / whole_ns)})"
             n_more = len(lengths[key])
             of = f", {count(n_more, 'segment')}, longest {duration(longest_ns)}"
-            text = f"{time} {words}{_cut(name)}{of if n_more > 1 else ''}"
+            text = f"{time} {words}{fitted(name, _WIDEST_SEGMENT)}{of if n_more > 1 else ''}"
             place = by_name[key][lengths[key].index(longest_ns)]
             segments.append(Segment(row, place, text))
         return segments
@@ -176,10 +176,6 @@ def _segment_name(words: str, kind: str, name: str) -> str:
 def _differences(values: Sequence[int]) -> list[int]:
     """Return the differences between each value and the previous one."""
     return [value - before for before, value in zip((0, *values), values, strict=False)]
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _WIDEST_SEGMENT else f"{text[: _WIDEST_SEGMENT - 1]}…"
 
 
 def not_drawn(number: int, what: str, why: str) -> list[str]:

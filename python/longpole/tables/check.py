@@ -16,6 +16,7 @@ from longpole.tables.findings import (
     Finding,
     Place,
 )
+from longpole.trace.sweeps import activities
 from longpole.words.recording import options_for
 from longpole.words.wording import count, duration, duration_range, escape, share
 
@@ -25,13 +26,16 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path import CriticalPath
     from longpole.trace.trace import Trace
 
-__all__ = ["Finding", "Place", "check", "finding", "why_empty"]
+__all__ = ["Finding", "Place", "caught_nothing", "check", "finding", "why_empty"]
 
 _LARGE_SHIFT_NS = 20_000
 _MOST_SHOWN = 8
 _FEWEST_ALIKE = 3
 """Minimum number of steps of similar length that form a group rather than exceptions."""
 _TWICE = 2
+_SPAN_OF_PROFILER = "PyTorch Profiler"
+_OF_PLUGIN = frozenset({"GROUP", "COLL", "P2P", "PROXY", "NET", "GROUP_API", "COLL_API", "P2P_API"})
+"""Categories that the example plugin of NCCL's profiler interface writes."""
 
 
 def check(trace: Trace) -> tuple[Finding, ...]:
@@ -71,6 +75,38 @@ def why_empty(trace: Trace) -> str:
     n_ranges = trace.events.filter(is_range).height
     has = f"{count(n_ranges, 'annotation')}, but " if n_ranges else ""
     return f"the trace has {has}no operator, call or GPU activity with a duration"
+
+
+def caught_nothing(trace: Trace) -> Finding | None:
+    """Return the finding of a recording in which the profiler ran and saw no work, else None."""
+    import polars as pl
+
+    counts = trace.warning_counts
+    if counts["operators"] or counts["device_work"] or counts["counter_ranges"]:
+        return None
+    name = pl.col("name").cast(pl.String)
+    is_span = (pl.col("kind") == "span") & name.str.starts_with(_SPAN_OF_PROFILER)
+    longest_ns = trace.events.filter(is_span)["duration_ns"].drop_nulls().max()
+    is_host = pl.col("kind").cast(pl.String).is_in(["python", "annotation"])
+    if longest_ns is None or not trace.events.filter(is_host).is_empty():
+        return None
+    return finding("caught_nothing", time=duration(int(str(longest_ns))))
+
+
+def _asynchronous(trace: Trace) -> Iterator[Finding]:
+    """Describe asynchronous events, if there is nothing else."""
+    import polars as pl
+
+    parts = trace.asynchronous
+    if parts.is_empty():
+        return
+    categories = set(parts["category"].cast(pl.String).drop_nulls().to_list())
+    names = parts["name"].cast(pl.String).drop_nulls().unique(maintain_order=True).to_list()
+    shown = ", ".join(escape(name) for name in names[:_MOST_SHOWN])
+    is_of_plugin = bool(categories) and categories <= _OF_PLUGIN
+    code = "collectives_of_plugin" if is_of_plugin else "asynchronous_only"
+    told = shown + (" and others" if len(names) > _MOST_SHOWN else "")
+    yield finding(code, n_parts=f"{parts.height:,}", names=told or "without names")
 
 
 def _hint(trace: Trace, found: Finding) -> str | None:
@@ -174,15 +210,19 @@ class _EventWarning(NamedTuple):
 
 def _of_events(trace: Trace) -> Iterator[Finding]:
     if trace.window is None:
-        yield finding("no_timed_events", why=why_empty(trace))
+        asynchronous = [*_asynchronous(trace)]
+        if not asynchronous:
+            yield caught_nothing(trace) or finding("no_timed_events", why=why_empty(trace))
+        yield from asynchronous
         yield from _unknown_categories(trace)
         return
     counts = trace.warning_counts
     warnings = [_EventWarning(*row) for row in trace.core.event_warnings()]
     if counts["device_work"]:
-        yield from _links(counts, warnings)
+        yield from _links(trace, counts, warnings)
     else:
-        yield finding("only_counter_ranges" if counts["counter_ranges"] else "no_device_work")
+        code = "only_counter_ranges" if counts["counter_ranges"] else "no_device_work"
+        yield caught_nothing(trace) or finding(code)
     if counts["counter_ranges"]:
         yield from _counters(trace, counts["counter_ranges"])
     yield from _overlaps(counts, warnings)
@@ -204,7 +244,9 @@ def _counters(trace: Trace, n_ranges: int) -> Iterator[Finding]:
         yield finding("unmatched_counters", n_ranges, told=told)
 
 
-def _links(counts: Mapping[str, int], warnings: Sequence[_EventWarning]) -> Iterator[Finding]:
+def _links(
+    trace: Trace, counts: Mapping[str, int], warnings: Sequence[_EventWarning]
+) -> Iterator[Finding]:
     n_work = counts["device_work"]
     for warning in _of_code("unlinked_device_work", warnings):
         if _of_code("zero_correlations", warnings):
@@ -218,13 +260,24 @@ def _links(counts: Mapping[str, int], warnings: Sequence[_EventWarning]) -> Iter
     codes = ("narrowed_correlations", "narrowed_external_ids", "launches_without_work")
     for code in codes:
         for warning in _of_code(code, warnings):
-            yield warning.found()
+            is_start = code == "launches_without_work" and _are_at_the_start(trace)
+            yield warning._replace(code="launches_before_recording" if is_start else code).found()
     if counts["ambiguous_correlations"]:
         yield finding("ambiguous_correlations", counts["ambiguous_correlations"])
     if counts["device_work_linked_by_external_id"]:
         yield finding("linked_by_external_id", counts["device_work_linked_by_external_id"])
     if not counts["synchronization_records"]:
         yield finding("no_synchronization_records")
+
+
+def _are_at_the_start(trace: Trace) -> bool:
+    """Whether all launches without their activity precede the first launch with one."""
+    lost = trace.core.launches_without_work()
+    linked = activities(trace)["call"].drop_nulls()
+    if not lost or linked.is_empty():
+        return False
+    starts = trace.events["start_ns"]
+    return bool(max(starts.gather(lost).to_list()) < min(starts.gather(linked).to_list()))
 
 
 def _overlaps(counts: Mapping[str, int], warnings: Sequence[_EventWarning]) -> Iterator[Finding]:

@@ -69,6 +69,27 @@ KINDS: Final = {
         "there is nothing to analyse",
         "record at least one step of the process that uses the GPU, with {device}",
     ),
+    "caught_nothing": Kind(
+        "warning",
+        "the profiler ran for {time} and recorded no operator and no GPU activity",
+        "there is nothing to analyse",
+        "start the profiler in the process and in the thread that do the work, around at least one "
+        "step, with {device}",
+    ),
+    "asynchronous_only": Kind(
+        "warning",
+        "the file has {n_parts} parts of asynchronous events ({names}) and no other timed events",
+        "longpole reads them as they are; they have no thread and no device",
+        "Perfetto shows them (https://ui.perfetto.dev); for an analysis, record the same run with "
+        "{device}",
+    ),
+    "collectives_of_plugin": Kind(
+        "warning",
+        "the file has {n_parts} parts of asynchronous events of NCCL's profiler plugin ({names})",
+        "they are times of the host in NCCL, without kernels and without the program",
+        "Perfetto shows them (https://ui.perfetto.dev); for an analysis, record the same run with "
+        "{device}",
+    ),
     "unknown_categories": Kind(
         "warning",
         "events of categories that longpole does not know: {categories}",
@@ -152,6 +173,13 @@ KINDS: Final = {
         "the device may be busier than the trace shows, unless they are among the activities "
         "without a launch",
         "stop the profiler after the device has finished ({synchronize})",
+    ),
+    "launches_before_recording": Kind(
+        "warning",
+        "launches at the start of the recording whose activities are not in the trace",
+        "the device may be busier at the start than the trace shows: the profiler records its "
+        "activities later than the calls",
+        "record {schedule}, and analyse a later step",
     ),
     "ambiguous_correlations": Kind(
         "warning",

@@ -46,6 +46,13 @@ _QUANTITIES: Final[Mapping[str, str]] = {
     "blocks that the allocator used, which may be larger.",
 }
 """What the numbers of a recording count, if that differs from a trace."""
+_RELATIVE: Final = (
+    "The file has no totals, as PyTorch wrote it in 2021: memory counts from the start of the "
+    "recording."
+)
+_OF_HOST: Final = "The times are those of the host's part of the step, before this window."
+_NONE_IN: Final = "No memory was allocated or freed in this window; --whole is the whole trace."
+_ONLY_CPU: Final = "GPU memory is not in this trace: only allocations of the CPU are recorded."
 _MANY: Final = 0.1
 _RECORD_OWNERS: Final = (
     "To see who owns the memory from before the recording, call "
@@ -123,6 +130,8 @@ class Memory(Data):
     peak_stacks: Mapping[str, Sequence[str]] = field(default_factory=dict, metadata=HIDDEN)
     is_filtered: bool = field(default=False, metadata=HIDDEN)
     """Whether only some changes count."""
+    notes: Sequence[str] = field(default=(), metadata=HIDDEN)
+    """What the figures leave out."""
     hint: str = field(default=f"{_NOTHING}.", metadata=HIDDEN)
     """Reason why there may be no data."""
     n_damaged: int = 0
@@ -146,6 +155,7 @@ class Memory(Data):
         blocks: list[Block] = [
             *damaged,
             *(Sentence(self._peak(row)) for row in shown.iter_rows(named=True)),
+            *map(Sentence, self.notes),
             *([Sentence(_RECORD_OWNERS)] if self._lacks_owners(at_peak) else []),
             *([Sentence(_QUANTITIES[self.source])] if self.source in _QUANTITIES else []),
             _devices(shown),
@@ -206,6 +216,9 @@ def _by_peak(
 ) -> Memory:
     log = allocations_of(recording)
     curve = memory_curve(log, window, where=where)
+    on_host = _on_host(recording, window) if curve.is_empty() else None
+    if on_host is not None:
+        window, curve = on_host, memory_curve(log, on_host, where=where)
     devices = _peaks(curve)
     owners = [
         _at_peak(log.events.filter(device=row["device"]), row)
@@ -214,6 +227,8 @@ def _by_peak(
     at_peak = pl.concat(owners) if owners else pl.DataFrame()
     churn = memory_churn(log, window, where=where)
     devices = _with_step(devices.drop("peak_row"), recording)
+    if on_host is not None:
+        devices = devices.with_columns(peak_step=pl.lit(on_host.step, pl.Int64))
     found = Memory(
         devices,
         at_peak,
@@ -230,7 +245,29 @@ def _by_peak(
             peak_stacks=recording.peak_stacks if where is None else {},
             n_damaged=recording.n_damaged,
         )
-    return replace(found, hint=record_hint(recording, _NOTHING, "allocations", _OR))
+    notes = [*_notes(recording, log, devices), *([_OF_HOST] if on_host else [])]
+    none_recorded = record_hint(recording, _NOTHING, "allocations", _OR)
+    return replace(found, hint=none_recorded if log.events.is_empty() else _NONE_IN, notes=notes)
+
+
+def _on_host(recording: Trace | Allocations, window: Window | None) -> Window | None:
+    """Return the host's part of a step whose GPU work runs later; None for other windows."""
+    if isinstance(recording, Allocations) or window is None or window.step is None:
+        return None
+    rows = recording.steps.filter(pl.col("step") == window.step).to_dicts()
+    if len(rows) != 1 or rows[0]["duration_ns"] is None:
+        return None
+    start_ns = rows[0]["start_ns"]
+    return replace(window, start_ns=start_ns, end_ns=start_ns + rows[0]["duration_ns"])
+
+
+def _notes(trace: Trace, log: Allocations, devices: pl.DataFrame) -> Iterator[str]:
+    """Yield what the figures of a trace leave out."""
+    if log.is_relative:
+        yield _RELATIVE
+    is_cpu_alone = devices.height > 0 and devices["device"].str.starts_with("cpu").all()
+    if is_cpu_alone and trace.warning_counts["device_work"]:
+        yield _ONLY_CPU
 
 
 _BY: Final[Mapping[str, Callable[..., Memory | pl.DataFrame]]] = {

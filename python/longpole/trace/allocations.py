@@ -42,6 +42,7 @@ _CATEGORIES: Final = (
     "unknown",
 )
 _DEVICE_TYPES: Final = {0: "cpu", 1: "cuda", 6: "hip", 9: "xla", 12: "xpu", 13: "mps"}
+_CATEGORIES_OF_INSTANTS: Final = ("cpu_instant_event", None)
 _BEFORE: Final = -1
 _N_FIELDS: Final = 4
 MAX_CHANGES: Final = 3_000_000
@@ -84,6 +85,8 @@ class Allocations:
     """Number of changes, segments and blocks left out because they differ from torch's format."""
     peak_stacks: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Functions of the program in which a snapshot reached its peak, innermost first, by device."""
+    is_relative: bool = False
+    """Whether the file has no totals, so that memory is relative to the start of the recording."""
 
     @classmethod
     def of_rows(cls, source: Literal["profile"], rows: list[dict[str, Any]]) -> Allocations:
@@ -150,7 +153,10 @@ def _is_object(path: Path) -> bool:
 
 @kept
 def trace_allocations(trace: Trace) -> Allocations:
-    """Return the `[memory]` instants of a trace; empty without `profile_memory=True`."""
+    """Return the `[memory]` instants of a trace; empty without `profile_memory=True`.
+
+    Those of 2021 have no category, no address and no total, which is then summed from the start.
+    """
     import polars as pl
 
     columns = {
@@ -161,15 +167,26 @@ def trace_allocations(trace: Trace) -> Allocations:
         "type": "Device Type",
         "number": "Device Id",
     }
-    arguments = trace.args("cpu_instant_event", [*columns.values()])
-    needed = {"Bytes", "Total Allocated"}
-    if arguments is None or not needed <= set(arguments.columns):
+    tables = [trace.args(category, [*columns.values()]) for category in _CATEGORIES_OF_INSTANTS]
+    known = [
+        table.select(
+            "event", *(argument(table, key, pl.Int64).alias(name) for name, key in columns.items())
+        )
+        for table in tables
+        if table is not None and "Bytes" in table.columns
+    ]
+    if not known:
         return Allocations("trace", _frame([]), _blocks([]))
-    known = [argument(arguments, key, pl.Int64).alias(name) for name, key in columns.items()]
-    times = trace.events.select("lane", time_ns="start_ns")
-    rows = arguments.select("event", *known).filter(pl.col("n_bytes").is_not_null())
-    placed = rows.hstack(times[rows["event"]])
+    rows = pl.concat(known).filter(pl.col("n_bytes").is_between(-_TOO_LARGE, _TOO_LARGE))
+    placed = rows.hstack(trace.events.select("lane", "name", time_ns="start_ns")[rows["event"]])
+    placed = placed.filter(pl.col("name").cast(pl.String) == "[memory]").drop("name")
     joined = placed.with_columns(device=_device()).sort("time_ns", "event")
+    is_relative = joined["allocated_bytes"].null_count() == joined.height > 0
+    if is_relative:
+        # Floats do not overflow; sums that they do not hold exactly are beyond any device.
+        total = pl.col("n_bytes").cast(pl.Float64).cum_sum().over("device")
+        joined = joined.with_columns(allocated_bytes=total.cast(pl.Int64, strict=False))
+    joined = joined.filter(pl.col("allocated_bytes").is_between(-_TOO_LARGE, _TOO_LARGE))
     owned = joined.hstack(_owners(trace, joined))
     # CPU allocators do not reserve memory and write 0.
     reserved = pl.when(pl.col("reserved_bytes") > 0).then(pl.col("reserved_bytes"))
@@ -178,7 +195,7 @@ def trace_allocations(trace: Trace) -> Allocations:
         category=pl.lit(None, pl.String),
         change=pl.when(pl.col("n_bytes") > 0).then(pl.lit("allocated")).otherwise(pl.lit("freed")),
     ).select(*_schema())
-    return Allocations("trace", events, _blocks([]))
+    return Allocations("trace", events, _blocks([]), is_relative=is_relative)
 
 
 def _device() -> pl.Expr:

@@ -157,16 +157,25 @@ class TraceTables:
 
     @cached_property
     def device_properties(self) -> dict[int, dict[str, Any]]:
-        """Properties that the profiler wrote for each device, by number."""
+        """Properties that the profiler wrote for each device, by number.
+
+        If it describes one device, and all activities have another number, they are the same
+        device: ROCm counts processors too.
+        """
         listed = self.metadata.get("deviceProperties")
         entries = listed if isinstance(listed, list) else []
-        return {
+        described = {
             entry["id"]: entry
             for entry in entries
             if isinstance(entry, dict)
             and type(entry.get("id")) is int
             and abs(entry["id"]) < _NO_DEVICE
         }
+        if len(described) == 1:
+            used = {lane["device"] for lane in self._core.lanes().to_dicts()} - {None}
+            if len(used) == 1 and not used & described.keys():
+                return dict(zip(used, described.values(), strict=True))
+        return described
 
     @property
     def device_names(self) -> dict[int, str | None]:
@@ -251,7 +260,7 @@ class TraceTables:
     def format(self) -> str:
         """`kineto-json`; `chrome-json` for JSON without Kineto's fields; or another format.
 
-        The others are `xprof-json`, `xplane`, `perfetto`, `nsight-sqlite`, `rocpd`,
+        The others are `xprof-json`, `xplane`, `perfetto`, `nsight-sqlite`, `rocpd`, `rpd`,
         `rocprofv3-json`, `rocprofv3-csv`, `rocprof-json` and `rocprof-csv`.
         """
         return self._core.format

@@ -18,6 +18,7 @@ __all__ = [
     "duration",
     "duration_range",
     "escape",
+    "fitted",
     "listing",
     "memory_size",
     "number",
@@ -29,6 +30,7 @@ __all__ = [
     "whole_percent",
 ]
 
+_DIGITS: Final = "0123456789"
 _UNITS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 
 _ROUNDS_UP: Final = 0.9995
@@ -245,7 +247,7 @@ def short_name(name: str | None, width: int = 60) -> str:
     if frame:
         return _short_frame(frame["path"], frame["file"], width)
     label = kernel_label(name)
-    return _fitted(escape(label) if label else _clean(name), width)
+    return fitted(escape(label) if label else _clean(name), width)
 
 
 def _clean(name: str) -> str:
@@ -256,8 +258,28 @@ def _clean(name: str) -> str:
     return escape(_CPP_NOISE.sub("", name)) or "(empty name)"
 
 
-def _fitted(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
+def fitted(text: str, width: int) -> str:
+    """Shorten a text to a width, and never inside a number: `4096` must not become `409`.
+
+    Examples
+    --------
+    >>> fitted("aten::mm [4096, 4096]", 19)
+    'aten::mm [4096, …'
+    """
+    return text if len(text) <= width else _head(text, width - 1) + "…"
+
+
+def _head(text: str, length: int) -> str:
+    """Return the first characters of a text, without the beginning of a number."""
+    head = text[:length]
+    is_in_number = text[length : length + 1].isdecimal()
+    return (head.rstrip(_DIGITS) or head) if is_in_number else head
+
+
+def _from(text: str, start: int) -> str:
+    """Return a text from a place, without the end of a number."""
+    rest = text[start:]
+    return (rest.lstrip(_DIGITS) or rest) if start and text[start - 1].isdecimal() else rest
 
 
 def operator_name(name: str | None, sizes: str | None) -> str:
@@ -288,7 +310,7 @@ def short_names(names: Sequence[str | None], width: int) -> list[str]:
     >>> short_names(["gemm_bf16_128x64_tn_align8", "gemm_bf16_128x64_nt_align4"], 14)
     ['gemm_b…_align8', 'gemm_b…_align4']
     >>> short_names(["gemm_bf16_64x64_128x32_tn_align8", "gemm_bf16_64x64_256x32_tn_align8"], 14)
-    ['gemm…4_128x32…', 'gemm…4_256x32…']
+    ['gemm…_128x32_…', 'gemm…_256x32_…']
     >>> short_names(["nvjet_tst_128x64_64x8_1x2_h_NTT", "nvjet_tst_128x64_64x8_1x2_h_TNT"], 40)
     ['gemm 128x64 bf16 (nvjet) …NTT', 'gemm 128x64 bf16 (nvjet) …TNT']
     """
@@ -338,7 +360,7 @@ def _each_apart(label: str, alike: list[str], width: int) -> list[tuple[str, str
         return [(name, f"{label} …{rest}") for name, rest in zip(alike, rests, strict=True)]
     marks = [f" #{number}" for number in range(1, len(alike) + 1)]
     return [
-        (name, _fitted(label, width - len(mark)) + mark)
+        (name, fitted(label, width - len(mark)) + mark)
         for name, mark in zip(alike, marks, strict=True)
     ]
 
@@ -354,7 +376,7 @@ def _rest(name: str, alike: set[str], room: int) -> str:
     )
     begin = max(common - _LONGEST_WORD, 0)
     word = _WORD_END.search(text[begin:common])
-    return _fitted(text[begin + word.end() if word else common :] or text[-room:], room)
+    return fitted(text[begin + word.end() if word else common :] or text[-room:], room)
 
 
 def _difference(name: str, alike: set[str], width: int) -> str:
@@ -370,15 +392,17 @@ def _difference(name: str, alike: set[str], width: int) -> str:
     if common <= head or len(text) <= width:
         return short_name(name, width)
     room = width - head - 2
-    rest = text[max(common - room // 4, head) :]
-    return f"{text[:head]}…{rest[:room]}…" if len(rest) > room else f"{text[:head]}…{rest}"
+    begin, rest = _head(text, head), _from(text, max(common - room // 4, head))
+    return f"{begin}…{_head(rest, room)}…" if len(rest) > room else f"{begin}…{rest}"
 
 
 def _without_middle(name: str, width: int) -> str:
     """Keep both ends of a name, without the C++ parameters."""
     text = _plain(_PARAMETERS.sub("", name))
     end = width // 2
-    return text if len(text) <= width else f"{text[: width - end - 1]}…{text[-end:]}"
+    if len(text) <= width:
+        return text
+    return f"{_head(text, width - end - 1)}…{_from(text, len(text) - end)}"
 
 
 def _plain(name: str) -> str:
@@ -398,4 +422,4 @@ def _short_frame(path: str, file: str, width: int) -> str:
         short = longer
     if short != escape("/".join([*folders, file])):
         short = f"…/{short}"
-    return short if len(short) <= width else short[: width - 1] + "…"
+    return fitted(short, width)

@@ -73,6 +73,10 @@ class Store:
     def __init__(self, path: str | os.PathLike[str], *, resume: bool = False) -> None:
         self.path = Path(path)
         check_no_input(self.path)
+        if self.path.is_symlink() and not self.path.exists():
+            message = f"{self.path} is a link to a file that does not exist, which is not made"
+            raise ResultsError(message)
+        self._is_new = not self.path.exists()
         self._mutex = Lock()
         self._fault = ""
         self._side: SideFile | None = None
@@ -126,11 +130,18 @@ class Store:
             try:
                 if not self._fault and (change := self._change() or self._overwriting()):
                     self._fail(change)
+                self._remove_if_empty()
             finally:
                 os.close(self._descriptor)
                 self._descriptor = -1
                 if self._side is not None:
                     self._side.close()
+
+    def _remove_if_empty(self) -> None:
+        """Remove a file that this store created and wrote no row to."""
+        if self._is_new and not os.fstat(self._descriptor).st_size:
+            with contextlib.suppress(OSError):
+                self.path.unlink()
 
     def __enter__(self) -> Self:
         return self

@@ -41,7 +41,12 @@ __all__ = [
 ]
 
 # Findings of `check` that explain why nothing can be measured.
-_REASONS: Final = frozenset({"no_timed_events", "profiler_message", "unknown_categories"})
+_REASONS: Final = frozenset(
+    {
+        *("no_timed_events", "profiler_message", "unknown_categories", "caught_nothing"),
+        *("asynchronous_only", "collectives_of_plugin"),
+    }
+)
 # Codes of events of a device that may be activities.
 _UNKNOWN_TASKS: Final = frozenset({"unknown_task_type", "unknown_device_line"})
 # Codes of records without a valid time.
@@ -169,7 +174,8 @@ def _reasons(trace: Trace) -> list[Block]:
 
 def _told(found: Finding) -> str:
     """Return the sentence and the hint; without the sentence if it is the headline."""
-    texts = [found.hint] if found.code == "no_timed_events" else [found.sentence, found.hint]
+    is_headline = found.code in {"no_timed_events", "caught_nothing"}
+    texts = [found.hint] if is_headline else [found.sentence, found.hint]
     return " ".join(f"{text[:1].upper()}{text[1:]}." for text in texts if text)
 
 

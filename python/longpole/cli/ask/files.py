@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 __all__ = ["CommandBehindDashes", "OutputPath", "behind_dashes", "given_files"]
 
 _BEHIND: Final = "after --"
+_OUTPUTS: Final = (
+    *(".csv", ".json", ".jsonl", ".html", ".md", ".txt", ".parquet", ".gz", ".longpole", ".svg"),
+    *(".pftrace", ".perfetto-trace", ".et", ".zip", ".py", ".db"),
+)
 
 
 class OutputPath(click.Path):
@@ -33,6 +37,15 @@ class OutputPath(click.Path):
             readable=False,
             path_type=Path if is_path else None,
         )
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse a name that is only a suffix, which is a mistake and a hidden file."""
+        name = Path(value).name
+        if name.lower() in _OUTPUTS:
+            self.fail(
+                f"{name!r} is only a suffix; give a name before it, as answer{name}", param, ctx
+            )
+        return super().convert(value, param, ctx)
 
 
 def given_files() -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import Decimal
 from typing import Any, Final
@@ -13,9 +14,13 @@ from longpole.words import wording
 __all__ = [
     "COUNT",
     "COUNT_OR_ZERO",
+    "GIGABYTES",
     "MOST_DEVICES",
     "MOST_THREADS",
     "NUMBER",
+    "RATE",
+    "SECONDS",
+    "SECONDS_OR_ZERO",
     "gate_option",
     "nanoseconds",
     "parse_share",
@@ -60,6 +65,34 @@ NUMBER: Final = _Number(-_MOST_I64, _MOST_I64)
 COUNT: Final = _Number(1, _MOST)
 """A number of items, at least 1."""
 COUNT_OR_ZERO: Final = _Number(0, _MOST)
+
+
+class _Real(click.FloatRange):
+    """A number within limits; never nan or infinite, which ranges of click let through."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number = float(click.FLOAT.convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        least, most = self.min or 0.0, self.max or 0.0
+        if number > most or number < least or (self.min_open and number == least):
+            limit = f"above {least:g}" if self.min_open else f"at least {least:g}"
+            self.fail(f"{number:g} is not {limit} and at most {most:g}", param, ctx)
+        return number
+
+    def _describe_range(self) -> str:
+        return ""
+
+
+_MOST_REAL: Final = 1e9
+"""Maximum of a time in seconds (32 years) and of a rate."""
+SECONDS: Final = _Real(0, _MOST_REAL, min_open=True)
+SECONDS_OR_ZERO: Final = _Real(0, _MOST_REAL)
+GIGABYTES: Final = _Real(0.5, 1_000_000)
+RATE: Final = _Real(0, _MOST_REAL, min_open=True)
+"""A rate, such as GB/s or TFLOP/s."""
 
 
 def parse_share(text: str) -> float:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from longpole.cli.ask.numbers import COUNT, COUNT_OR_ZERO
+from longpole.cli.ask.numbers import COUNT, COUNT_OR_ZERO, SECONDS, SECONDS_OR_ZERO
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,21 +48,21 @@ _RUNNER_OPTIONS: Final = (
     click.option(
         "--timeout",
         "timeout_s",
-        type=float,
+        type=SECONDS,
         metavar="SECONDS",
         help="Time limit of a job.  [default: 60]",
     ),
     click.option(
         "--total-timeout",
         "total_timeout_s",
-        type=float,
+        type=SECONDS,
         metavar="SECONDS",
         help="Time limit of the run.",
     ),
     click.option(
         "--grace",
         "grace_s",
-        type=float,
+        type=SECONDS_OR_ZERO,
         metavar="SECONDS",
         help="Time between SIGTERM and SIGKILL.  [default: 5]",
     ),

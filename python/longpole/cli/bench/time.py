@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections import Counter
 from contextlib import contextmanager, suppress
@@ -25,7 +24,7 @@ from longpole.bench.time.timing import WorkPlan
 from longpole.bench.time.worker import CLOCKS
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.ask.files import CommandBehindDashes, OutputPath, behind_dashes
-from longpole.cli.ask.numbers import COUNT_OR_ZERO, parse_share
+from longpole.cli.ask.numbers import COUNT_OR_ZERO, SECONDS, parse_share
 from longpole.cli.ask.options import Options, answer_options, answers, force_option, gather
 from longpole.cli.ask.runner import device_options
 from longpole.cli.bench.timings import timings_answer
@@ -82,7 +81,7 @@ _COMMANDS: Final = {
     "timeout_s": click.option(
         "--timeout",
         "timeout_s",
-        type=click.FloatRange(min=0, min_open=True),
+        type=SECONDS,
         metavar="SECONDS",
         default=600,
         show_default=True,
@@ -96,14 +95,6 @@ _COMMANDS: Final = {
     ),
 }
 """Options for the commands to time."""
-
-
-def _finite(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
-    """Raise for nan, which every range accepts, and for an infinite budget."""
-    if not math.isfinite(value):
-        message = f"{value} is not a number of seconds"
-        raise click.BadParameter(message)
-    return value
 
 
 def _timed_commands(
@@ -209,8 +200,7 @@ def _unique(texts: Sequence[str]) -> list[str]:
     "--budget",
     "budget_s",
     metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
-    callback=_finite,
+    type=SECONDS,
     default=5,
     show_default=True,
     help="Time of seven runs with one set of arguments.",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from longpole.cli.ask.numbers import GIGABYTES, SECONDS
 from longpole.errors import MissingDependencyError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ __all__ = ["mcp"]
 @click.option(
     "--timeout",
     "time_limit",
-    type=click.FloatRange(min=0, min_open=True),
+    type=SECONDS,
     default=120,
     show_default=True,
     metavar="SECONDS",
@@ -34,7 +35,7 @@ __all__ = ["mcp"]
 )
 @click.option(
     "--memory-limit",
-    type=click.FloatRange(min=0.5),
+    type=GIGABYTES,
     default=8,
     show_default=True,
     metavar="GB",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,7 +14,6 @@ from longpole.files.opening import names_in, open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from longpole.words.json_schema import Schema
 
@@ -67,6 +67,8 @@ def _problem(value: Any, schema: Schema) -> str | None:
         return _expected(schema, types)
     if isinstance(value, str) and len(value) > _LONGEST:
         return f"shorter than {_LONGEST:,} characters"
+    if isinstance(value, str) and "\0" in value:
+        return "a string without NUL characters"
     if "enum" in schema and value not in schema["enum"]:
         return f"one of {', '.join(schema['enum'])}"
     if not schema.get("minimum", value) <= value <= schema.get("maximum", value):
@@ -128,23 +130,23 @@ def checked(path: str, folders: Sequence[Path]) -> str:
     PermissionError
         The file is outside the folders, or a link below it leads outside.
     """
-    roots = [folder.resolve() for folder in folders]
-    named = [(root / path).resolve() for root in roots]
+    roots = [_real(folder) for folder in folders]
+    named = [_real(root / path) for root in roots]
     inside = [one for one in named if _is_in(one, roots)]
     if not inside:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     found = next((one for one in inside if one.exists()), None)
     if found is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-    if found.is_dir() and not all(_is_in(one.resolve(), roots) for one in _below(found, roots)):
+    if found.is_dir() and not all(_is_in(_real(one), roots) for one in _below(found, roots)):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     return str(found)
 
 
 def traces_in(folders: Sequence[Path], most: int) -> tuple[list[dict[str, Any]], int]:
     """List the regular files of the folders, largest first, and return their total number."""
-    roots = [folder.resolve() for folder in folders]
-    found = {path.resolve() for root in roots for path in _below(root, roots)}
+    roots = [_real(folder) for folder in folders]
+    found = {_real(path) for root in roots for path in _below(root, roots)}
     sized = [(size, str(path)) for path in found if (size := _size(path)) is not None]
     rows = [{"path": path, "bytes": size} for size, path in sorted(sized, reverse=True)[:most]]
     return rows, len(sized)
@@ -158,10 +160,15 @@ def _below(folder: Path, roots: Sequence[Path]) -> Iterator[Path]:
         for name in _names(parent):
             path = parent / name
             yield path
-            real = path.resolve()
+            real = _real(path)
             if real not in seen and _is_in(real, roots) and real.is_dir():
                 seen.add(real)
                 waiting.append(real)
+
+
+def _real(path: Path) -> Path:
+    """Resolve a path; unlike `Path.resolve`, also one with a link to itself."""
+    return Path(os.path.realpath(path))
 
 
 def _names(folder: Path) -> list[str]:

@@ -6,8 +6,10 @@ import json
 import signal
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from importlib.metadata import version
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -18,11 +20,13 @@ from mcp.server.stdio import stdio_server
 
 from longpole.cli.guide import guide_text
 from longpole.cli.mcp.bounds import MOST_BYTES
+from longpole.cli.mcp.messages import readable
 from longpole.cli.mcp.tools import TOOLS, input_schema, output_schema, purpose, refused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
+    from typing import IO
 
     from anyio.abc import ByteReceiveStream, Process
 
@@ -30,6 +34,9 @@ __all__ = ["Limits", "Workers", "serve", "server_of"]
 
 _COMMAND: Final = (sys.executable, "-P", "-m", "longpole.cli.mcp.worker")
 _MOST_AT_ONCE: Final = 4
+_MOST_TOLD: Final = 4_000
+_OUT_OF_MEMORY: Final = (b"memory allocation of", b"MemoryError", b"out of memory")
+"""What a process writes when it gets no memory."""
 _MOST_READ: Final = 8 * MOST_BYTES  # escapes lengthen JSON in other alphabets
 
 
@@ -42,11 +49,20 @@ async def _serve(workers: Workers) -> None:
     server = server_of(workers)
     await workers.start()
     try:
-        async with stdio_server() as (reading, writing):
+        async with stdio_server(_Lines()) as (reading, writing):
             await server.run(reading, writing, server.create_initialization_options())
     finally:
         with anyio.CancelScope(shield=True):
             await workers.close()
+
+
+class _Lines:
+    """The messages on stdin, as the protocol's parser can read them."""
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        text = TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="replace")
+        async for line in anyio.wrap_file(text):
+            yield readable(line)
 
 
 def server_of(workers: Workers) -> Server[Any]:
@@ -88,6 +104,33 @@ class Limits:
     memory_gb: float = 8
 
 
+@dataclass(frozen=True, slots=True)
+class _Worker:
+    """A process that answers one question, and what it writes to stderr."""
+
+    process: Process
+    told: IO[bytes]
+
+    @classmethod
+    async def started(cls) -> _Worker:
+        told = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end of the process
+        pipe = subprocess.PIPE
+        return cls(await anyio.open_process(_COMMAND, stdin=pipe, stdout=pipe, stderr=told), told)
+
+    async def end(self) -> None:
+        if self.process.returncode is None:
+            self.process.kill()
+        await self.process.aclose()
+        self.told.close()
+
+    async def end_of(self) -> tuple[int, bytes]:
+        """Wait for the process to end; return its exit code, and the end of what it wrote."""
+        code = await self.process.wait()
+        size = self.told.seek(0, 2)
+        self.told.seek(max(size - _MOST_TOLD, 0))
+        return code, self.told.read()
+
+
 class Workers:
     """The processes that answer questions about some folders."""
 
@@ -96,37 +139,38 @@ class Workers:
         self._folders = [str(folder.resolve()) for folder in folders]
         self._limits = limits
         self._at_once = CapacityLimiter(_MOST_AT_ONCE)
-        self._waiting: list[Process] = []
+        self._waiting: list[_Worker] = []
 
     async def start(self) -> None:
         """Start a process in advance."""
         if not self._waiting:
-            self._waiting.append(await _started())
+            self._waiting.append(await _Worker.started())
 
     async def close(self) -> None:
         """End the idle processes."""
         while self._waiting:
-            await _end(self._waiting.pop())
+            await self._waiting.pop().end()
 
     async def ask(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Ask one question; errors are returned as answers."""
         async with self._at_once:
-            process = self._waiting.pop() if self._waiting else await _started()
+            worker = self._waiting.pop() if self._waiting else await _Worker.started()
             try:
                 with anyio.fail_after(self._limits.time_s):
-                    return await self._answer(process, name, arguments)
+                    return await self._answer(worker, name, arguments)
             except TimeoutError:
                 message = f"the question took longer than {self._limits.time_s:g} s and was ended"
                 hint = "ask about one step, or start the server with a longer --timeout"
                 return refused("time_limit", message, hint)
             finally:
                 with anyio.CancelScope(shield=True):
-                    await _end(process)
+                    await worker.end()
                     await self.start()
 
     async def _answer(
-        self, process: Process, name: str, arguments: Mapping[str, Any]
+        self, worker: _Worker, name: str, arguments: Mapping[str, Any]
     ) -> dict[str, Any]:
+        process = worker.process
         question = {
             "name": name,
             "arguments": arguments,
@@ -139,28 +183,25 @@ class Workers:
         try:
             await process.stdin.send(json.dumps(question).encode() + b"\n")
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            return self._ended(await process.wait())
+            return self._ended(*await worker.end_of())
         line = await _line(process.stdout)
         if not line.endswith(b"\n"):
-            return self._ended(await process.wait())
+            return self._ended(*await worker.end_of())
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def _ended(self, code: int) -> dict[str, Any]:
+    def _ended(self, code: int, told: bytes) -> dict[str, Any]:
         """Return the error for a process that did not answer."""
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        message = (
-            f"the process that worked on the question ended with {how}, as one does that needs "
-            f"more than {self._limits.memory_gb:g} GB of memory"
-        )
-        hint = "ask on the command line, or start the server with a larger --memory-limit"
-        return refused("ended", message, hint)
-
-
-async def _started() -> Process:
-    return await anyio.open_process(
-        _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
+        ended = f"the process that worked on the question ended with {how}"
+        if how == "SIGKILL" or any(words in told for words in _OUT_OF_MEMORY):
+            message = f"{ended}: it needed more memory than it may have or the machine has"
+            hint = (
+                f"the limit is {self._limits.memory_gb:g} GB: ask about one step, or start the "
+                "server with a larger --memory-limit"
+            )
+            return refused("memory_limit", message, hint)
+        return refused("ended", ended, "internal error (please report)")
 
 
 async def _line(stream: ByteReceiveStream) -> bytes:
@@ -171,9 +212,3 @@ async def _line(stream: ByteReceiveStream) -> bytes:
         except anyio.EndOfStream:
             break
     return line
-
-
-async def _end(process: Process) -> None:
-    if process.returncode is None:
-        process.kill()
-    await process.aclose()

@@ -16,13 +16,14 @@ from typing import Any, Final
 
 from longpole._core import confine
 from longpole.cli.mcp.bounds import bounded, visible
-from longpole.cli.mcp.tools import call
+from longpole.cli.mcp.tools import call, refused
 
 __all__ = ["main", "watch"]
 
 _GRACE_S: Final = 5
 _MOST_ROWS: Final = 50
 _ABOVE: Final = "a question may take at most {:g} GB of memory"
+_REPORT: Final = "internal error (please report)"
 _REFUSED: Final = (
     *("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork"),
     *("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate"),
@@ -46,12 +47,21 @@ def main() -> None:
     _limit(asked["time_limit_s"], asked["memory_limit_gb"])
     confine(folders)
     watch()
-    answer = bounded(visible(call(asked["name"], asked["arguments"], folders)), _MOST_ROWS)
+    answer = _answer(asked, folders)
     if (answer["error"] or {}).get("code") == "MemoryError":
         limit = _ABOVE.format(asked["memory_limit_gb"])
         answer["error"] |= {"code": "memory_limit", "message": limit, "hint": None}
     with os.fdopen(told, "w", encoding="utf-8") as out:
         out.write(json.dumps(answer) + "\n")
+
+
+def _answer(asked: dict[str, Any], folders: list[Path]) -> dict[str, Any]:
+    """Return the answer; one with the error if something unexpected was raised."""
+    try:
+        return bounded(visible(call(asked["name"], asked["arguments"], folders)), _MOST_ROWS)
+    except Exception as error:  # noqa: BLE001 - the server waits for an answer
+        name = type(error).__name__
+        return refused(name, f"the question could not be answered ({name})", _REPORT)
 
 
 def _limit(time_s: float, memory_gb: float) -> None:

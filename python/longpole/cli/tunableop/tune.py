@@ -10,6 +10,7 @@ import click
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import usage_errors
 from longpole.cli.ask.files import OutputPath
+from longpole.cli.ask.numbers import SECONDS
 from longpole.cli.ask.options import (
     Options,
     answer_options,
@@ -47,7 +48,7 @@ __all__ = ["tune"]
 @click.option("--worker", metavar="COMMAND", help="Command that tunes a file.  [default: torch]")
 @click.option(
     "--timeout",
-    type=float,
+    type=SECONDS,
     metavar="SECONDS",
     default=1800,
     show_default=True,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.engine.critical_path.changes import Change, parts_of
 from longpole.engine.critical_path.explain import path_blocks
-from longpole.files.writing import new_file
+from longpole.files.writing import new_file, new_files
 from longpole.report.blocks import Notes
 from longpole.rows.frames import frame_of, typed
 from longpole.words.data import Row
@@ -361,9 +361,10 @@ class CriticalPath:
         """
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
-        for name in _FRAMES:
-            with new_file(folder / f"{name}.parquet", force=force) as unfinished:
-                getattr(self, name).write_parquet(unfinished)
+        files = [folder / f"{name}.parquet" for name in _FRAMES]
+        with new_files(files, force=force) as unfinished:
+            for name, file in zip(_FRAMES, unfinished, strict=True):
+                getattr(self, name).write_parquet(file)
 
     def _repr_html_(self) -> str:
         from longpole.report.html import html

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from longpole._core import read_chakra as read_core
 from longpole.errors import WindowError
-from longpole.files.writing import new_file
+from longpole.files.writing import new_file, new_files
 from longpole.formats.convert.execution_trace import LinkedTrace, Replay, replay_of
 from longpole.formats.read import read_trace
 from longpole.rows.frames import frame_of
@@ -179,8 +179,10 @@ def write_parquet(
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("nodes", "dependencies", "unlinked", "collectives"):
-        with new_file(folder / f"{name}.parquet", force=overwrite, inputs=linked.inputs) as file:
+    names = ("nodes", "dependencies", "unlinked", "collectives")
+    paths = [folder / f"{name}.parquet" for name in names]
+    with new_files(paths, force=overwrite, inputs=linked.inputs) as files:
+        for name, file in zip(names, files, strict=True):
             getattr(linked, name).write_parquet(file)
 
 

@@ -36,6 +36,7 @@ _NO_JSON: Final = frozenset(
         "xplane",
         "nsight-sqlite",
         "rocpd",
+        "rpd",
         "rocprofv3-json",
         "rocprofv3-csv",
         "rocprof-csv",
