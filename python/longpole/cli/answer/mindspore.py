@@ -42,7 +42,7 @@ def traces_and_profiles(
 ) -> tuple[list[str], list[str]]:
     """Return the paths that are read as traces, and the MindSpore profiles among all.
 
-    A profile without a timeline is no trace, nor one with several timelines unless `several`.
+    A profile is read as a trace if it has one timeline, or with `several` one or more.
     """
     profiles = [path for path in paths if _is_profile(Path(path))]
     traces = [
