@@ -15,6 +15,22 @@ TESTS = Path(__file__).parent
 FILES = sorted(path for path in TESTS.rglob("test_*.py") if path != Path(__file__))
 
 
+def test_every_action_of_a_workflow_is_pinned_by_its_digest():
+    folder = TESTS.parent / ".github/workflows"
+    if not folder.is_dir():
+        pytest.skip("not a checkout: it has no workflows")
+    used = [
+        line.partition("uses: ")[2]
+        for path in folder.glob("*.yml")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "uses: " in line
+    ]
+    assert used
+    assert [
+        each for each in used if not re.fullmatch(r"[\w/.-]+@[0-9a-f]{40} # v[\d.]+", each)
+    ] == []
+
+
 def test_what_a_test_may_lack_is_said_with_the_mark_needs():
     """`make test-real` finds by it what `make test` skips."""
     skips = re.compile(r"importorskip\(\"(\w+)|skipif\([^)]*find_spec\(\"(\w+)")
