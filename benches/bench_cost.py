@@ -28,7 +28,7 @@ COMMANDS: Final = {
     "table sync": ["table", "TRACE", "sync", "--json"],
     "table slack": ["table", "TRACE", "slack", "--format", "csv"],
     "table kernels": ["table", "TRACE", "kernels", "--whole", "--json"],
-    "table idle_time": ["table", "TRACE", "idle_time", "--whole", "--json"],
+    "table idle": ["table", "TRACE", "idle", "--whole", "--json"],
     "operators": ["table", "TRACE", "operators", "--whole", "--json"],
     "functions": ["table", "TRACE", "functions", "--whole", "--json"],
     "diff": ["diff", "TRACE", "TRACE"],

@@ -36,15 +36,13 @@ RANK = 0
 # The question of HTA that a table answers.
 HTA: dict[str, Callable[[Any], Any]] = {
     "breakdown": lambda hta: hta.get_temporal_breakdown(visualize=False),
-    "overlap": lambda hta: hta.get_comm_comp_overlap(visualize=False),
+    "breakdown overlap": lambda hta: hta.get_comm_comp_overlap(visualize=False),
     "kernels": lambda hta: hta.get_gpu_kernel_breakdown(visualize=False),
-    "idle_time": lambda hta: hta.get_idle_time_breakdown(
-        visualize=False, show_idle_interval_stats=True
-    ),
-    "annotation_times": lambda hta: hta.get_gpu_user_annotation_breakdown(
+    "idle": lambda hta: hta.get_idle_time_breakdown(visualize=False, show_idle_interval_stats=True),
+    "annotations": lambda hta: hta.get_gpu_user_annotation_breakdown(
         use_gpu_annotation=False, visualize=False
     ),
-    "annotated_kernels": lambda hta: hta.get_gpu_kernels_with_user_annotations(RANK),
+    "kernels annotation": lambda hta: hta.get_gpu_kernels_with_user_annotations(RANK),
     "launches": lambda hta: hta.get_cuda_kernel_launch_stats(visualize=False),
     "queue time": lambda hta: hta.get_queue_length_time_series(),
     "queue": lambda hta: hta.get_queue_length_summary(),

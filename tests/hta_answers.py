@@ -152,9 +152,9 @@ def comm_comp_overlap(name):
     [theirs] = table(name, "comm_comp_overlap")["comp_comm_overlap_pctg"].to_list()
     trace, window, _ = loaded(name)
     hidden = [
-        row.hidden_share
-        for row in longpole.overlap(trace, window).rows
-        if row.activity == "communication"
+        row["communication_hidden_share"]
+        for row in longpole.breakdown(trace, window).iter_rows(named=True)
+        if row["stream"] is None
     ]
     ours = {"overlap": round(100 * hidden[0], 2)} if hidden and hidden[0] is not None else {}
     return ({} if theirs is None or theirs != theirs else {"overlap": theirs}), ours  # noqa: PLR0124
@@ -168,7 +168,7 @@ def kernel_type_breakdown(name):
     folder, _ = case(name)
     for each in together(name, folder):
         trace, window, _ = loaded(each)
-        for row in longpole.activity_types(trace, window).iter_rows(named=True):
+        for row in longpole.breakdown(trace, window, by="types").iter_rows(named=True):
             if row["types"] != "idle":
                 types = " overlapping ".join(words[part] for part in row["types"].split(" + "))
                 ours[types] = ours.get(types, 0) + row["duration_ns"] / US
@@ -202,7 +202,7 @@ def idle_by_stream(name):
         rows = work.filter(pl.col("stream") == stream)
         span = rows["start_ns"].min(), (rows["start_ns"] + rows["duration_ns"]).max()
         window = longpole.choose_window(trace, between=span)
-        found = longpole.idle_time(trace, window, where=f"stream = {stream}")
+        found = longpole.idle(trace, window, where=f"stream = {stream}")
         for row in found.filter(pl.col("stream") == stream).iter_rows(named=True):
             yield stream, row
 
@@ -238,7 +238,7 @@ def idle_time_interval_stats(name):
 
 
 def user_annotation_breakdown(name, question, side):
-    found = longpole.annotation_times(*recorded(name), where=f"side = '{side}'")
+    found = longpole.annotations(*recorded(name), where=f"side = '{side}'")
     theirs = by_key(table(name, question), "name", THEIR_TIMES)
     return theirs, by_key(found, "name", OUR_TIMES, US)
 
@@ -354,8 +354,11 @@ def aten_op_kernels_and_delay(name):
         for row in table(name, "aten_op_kernels_and_delay").iter_rows(named=True)
     }
     trace, window, _ = loaded(name)
-    found = longpole.operator_kernels(
-        trace, window, where="operator_name LIKE 'aten::%' AND call_name LIKE '%LaunchKernel%'"
+    found = longpole.kernels(
+        trace,
+        window,
+        where="operator_name LIKE 'aten::%' AND call_name LIKE '%LaunchKernel%'",
+        by="operator",
     )
     ours = {
         (row["operator_name"], " -> ".join(row["kernels"])): (
@@ -377,8 +380,8 @@ def frequent_sequences(name):
         operator = path.stem.removeprefix("frequent_sequences_").replace("_", "::", 1)
         rows = pl.read_parquet(path).rows()
         theirs |= {pattern: figures for pattern, *figures in rows} if rank == 0 else {}
-        found = longpole.kernel_sequences(
-            trace, window, where=f"name LIKE '%{operator}%'", min_length=1
+        found = longpole.kernels(
+            trace, window, where=f"name LIKE '%{operator}%'", min_length=1, by="sequence"
         )
         ours |= {
             "|".join([row["operator_name"], *row["kernels"]]): [

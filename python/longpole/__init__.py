@@ -46,7 +46,7 @@ _GROUPS = {
         "blocking_calls": "tables.runtime_calls",
         "counter_tracks": "tables.counter_tracks",
         "launches_without_work": "tables.runtime_calls",
-        "get_counter_data_with_operators": "tables.counters_by_operator",
+        "get_counter_data_with_operators": "tables.counters",
         "CUDA_SASS_INSTRUCTION_COUNTER_FLOPS": "trace.counters",
         "Summary": "tables.summary",
         "Serving": "tables.served",
@@ -87,7 +87,6 @@ _GROUPS = {
     "What tables with figures answer": {
         "Memory": "tables.memory",
         "Mfu": "tables.mfu",
-        "Overlap": "tables.overlap",
         "Roofline": "tables.roofline",
     },
     "Errors": {

@@ -43,9 +43,7 @@ from longpole.jobs.trace_set import TraceSet as TraceSet
 from longpole.recording.recorder import Recorder as Recorder
 from longpole.recording.recorder import record as record
 from longpole.tables.activities import activities as activities
-from longpole.tables.activity_types import activity_types as activity_types
-from longpole.tables.annotated_kernels import annotated_kernels as annotated_kernels
-from longpole.tables.annotation_times import annotation_times as annotation_times
+from longpole.tables.annotations import annotations as annotations
 from longpole.tables.ascend_overlap import ascend_overlap as ascend_overlap
 from longpole.tables.ascend_ranks import ascend_ranks as ascend_ranks
 from longpole.tables.breakdown import breakdown as breakdown
@@ -53,11 +51,10 @@ from longpole.tables.check import check as check
 from longpole.tables.collective_waits import collective_waits as collective_waits
 from longpole.tables.communication import communication as communication
 from longpole.tables.communication_links import communication_links as communication_links
-from longpole.tables.concurrent_streams import concurrent_streams as concurrent_streams
 from longpole.tables.copies import copies as copies
 from longpole.tables.counter_tracks import counter_tracks as counter_tracks
-from longpole.tables.counters_by_operator import counters_by_operator as counters_by_operator
-from longpole.tables.counters_by_operator import (
+from longpole.tables.counters import counters as counters
+from longpole.tables.counters import (
     get_counter_data_with_operators as get_counter_data_with_operators,
 )
 from longpole.tables.device_times import device_times as device_times
@@ -66,23 +63,14 @@ from longpole.tables.findings import Finding as Finding
 from longpole.tables.functions import functions as functions
 from longpole.tables.gaps import gaps as gaps
 from longpole.tables.graph_kernels import graph_kernels as graph_kernels
-from longpole.tables.host_while_idle import host_while_idle as host_while_idle
-from longpole.tables.idle_time import idle_time as idle_time
-from longpole.tables.iterations import iterations as iterations
-from longpole.tables.kernel_gains import kernel_gains as kernel_gains
-from longpole.tables.kernel_sequences import kernel_sequences as kernel_sequences
+from longpole.tables.idle import idle as idle
 from longpole.tables.kernels import kernels as kernels
 from longpole.tables.launches import launches as launches
-from longpole.tables.measured_work import measured_work as measured_work
 from longpole.tables.memory import Memory as Memory
 from longpole.tables.memory import memory as memory
 from longpole.tables.mfu import Mfu as Mfu
-from longpole.tables.mfu import mfu as mfu
 from longpole.tables.modules import modules as modules
-from longpole.tables.operator_kernels import operator_kernels as operator_kernels
 from longpole.tables.operators import operators as operators
-from longpole.tables.overlap import Overlap as Overlap
-from longpole.tables.overlap import overlap as overlap
 from longpole.tables.phases import phases as phases
 from longpole.tables.queue import queue as queue
 from longpole.tables.roofline import Roofline as Roofline

@@ -241,7 +241,7 @@ class Trace:
     ) -> Table:
         """Split the time in which no chosen event ran on a device or stream by cause.
 
-        Columns: `device`, `stream` (null for the device as a whole), `cause` as in `idle_time`,
+        Columns: `device`, `stream` (null for the device as a whole), `cause` as in `idle`,
         `count`, `duration_ns`, `host_ns`, and the columns of `spreads` of the intervals.
         """
 

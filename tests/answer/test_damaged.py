@@ -183,7 +183,7 @@ def test_no_damaged_real_trace_gets_advice(path):
             is_said_first(overwritten(whole, place))
 
 
-@pytest.mark.parametrize("question", ["functions", "modules", "mfu", "memory"])
+@pytest.mark.parametrize("question", ["functions", "modules", "roofline", "memory"])
 def test_what_a_damaged_trace_lacks_is_no_reason_to_record_it(question):
     trace = longpole.read_trace(cut(training().to_bytes(), 10))
     shown = text(getattr(longpole, question)(trace).blocks())

@@ -288,7 +288,7 @@ def test_nothing_to_measure_is_inconclusive(longpole, tmp_path):
 
 @pytest.mark.parametrize(
     ("wrong", "right"),
-    [("sumary", "summary"), ("chekc", "check"), ("idle_time", "table TRACE idle_time")],
+    [("sumary", "summary"), ("chekc", "check"), ("idle", "longpole TRACE idle")],
 )
 def test_a_verb_with_a_slip_is_guessed(longpole, wrong, right):
     code, _, err = longpole(wrong, "x")

@@ -54,7 +54,7 @@ def test_without_a_table_all_events_are_written(trace, capsys):
     assert pl.read_parquet(output)["start_ns"].to_list() == [46_000]
 
 
-@pytest.mark.parametrize("table", ["segments --by event", "operator_kernels"])
+@pytest.mark.parametrize("table", ["segments --by event", "kernels --by operator"])
 def test_tables_of_the_path_and_with_lists_are_written(trace, table):
     output = trace.with_suffix(".csv")
     assert convert(trace, "-o", output, "--table", *table.split()) == 0

@@ -159,8 +159,8 @@ def test_a_damaged_trace_is_a_code_of_its_own(answers, trace):
         ("table.operators", ("--shapes", "--where", "name = 'gemm'")),
         ("table.modules.path", ("--annotations", "Profiler")),
         ("table.functions", ("--top", "1")),
-        ("table.roofline", ("--peak", "fp32=20", "--bandwidth", "900")),
-        ("table.mfu", ("--peak", "fp32=20")),
+        ("table.roofline", ("--peak", "fp32=20", "--peak", "bandwidth=900")),
+        ("table.roofline.type", ("--peak", "fp32=20")),
         ("table.memory", ("--whole",)),
         ("convert", ("-o", "path.pftrace")),
         ("convert", ("-o", "kernels.parquet", "--table", "kernels")),
@@ -306,8 +306,8 @@ def test_an_answer_about_a_mindspore_profile_is_as_its_schema_says(answers, tmp_
 
 
 def test_a_schema_refuses_what_is_not_in_it():
-    schema = validator("table.overlap")
-    known = {"table": "overlap", "by": None, "rows": []}
+    schema = validator("table.gaps")
+    known = {"table": "gaps", "by": None, "rows": []}
     assert schema.is_valid(known)
     assert not schema.is_valid(known | {"more": 1})
     assert not schema.is_valid(known | {"rows": [{"device": 0}]})

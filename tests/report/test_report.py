@@ -257,7 +257,7 @@ def test_the_same_trace_gives_the_same_bytes(tmp_path, written):
 
 def test_questions_are_found_by_what_they_take_and_give():
     found = questions()
-    assert "overlap" in found
+    assert "breakdown" in found
     assert not {"check", "summary", "lanes", "gemm_coverage", "by_name"} & set(found)
     trace = builder().read()
     for name in found:
@@ -314,7 +314,7 @@ def test_what_a_trace_does_not_answer_is_named_in_one_place(tmp_path):
     assert program.run(["report", str(trace), "-o", str(tmp_path / "cpu.html")]) == 0
     page = (tmp_path / "cpu.html").read_text(encoding="utf-8")
     assert page.count("The trace has no GPU activities: record with") == 1
-    assert re.search(r"activities, activity_types, .*: The trace has no GPU activities", page)
+    assert re.search(r"activities, breakdown, .*: The trace has no GPU activities", page)
     assert 'id="unanswered"' in page
     steps = page.partition('<ol class="columns">')[2].partition("</ol>")[0]
     assert re.search(r'title="2, [\d.]+ [mµ]s: step 100 %"', steps)

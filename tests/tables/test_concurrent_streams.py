@@ -1,4 +1,4 @@
-"""`concurrent_streams`: how many streams are busy at once, in a window and under a condition."""
+"""`breakdown` by concurrency: how many streams are busy at once, in a window."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ US = 1_000
 
 
 def times(trace, window=None, **choices):
-    found = longpole.concurrent_streams(trace, window, **choices)
+    found = longpole.breakdown(trace, window, **choices, by="concurrency")
     return {(row["device"], row["streams"]): row["duration_ns"] // US for row in found.to_dicts()}
 
 
@@ -17,7 +17,7 @@ def test_streams_count_while_they_are_busy():
     builder = TraceBuilder().kernel("gemm", (0, 30), stream=7)
     trace = builder.kernel("add", (20, 60), stream=9).kernel("mul", (70, 80), stream=7).read()
     assert times(trace) == {(0, 0): 10, (0, 1): 60, (0, 2): 10}
-    row = longpole.concurrent_streams(trace).row(2, named=True)
+    row = longpole.breakdown(trace, by="concurrency").row(2, named=True)
     assert (row["busy_share"], row["window_share"]) == (10 / 70, 10 / 80)
 
 

@@ -188,7 +188,7 @@ def test_ranges_and_launches_that_differ_in_number_are_said(tmp_path, capsys):
         counted(builder, f"kernel_{number}", 100 * number, 1)
     path = str(builder.write(tmp_path / "trace.json"))
     told = "4 kernels were launched and 3 ranges have counters: 3 ranges are matched to no kernel"
-    assert program.run(["table", path, "counters_by_operator"]) == 0
+    assert program.run(["table", path, "counters"]) == 0
     assert f"{told}. Their operators are unknown." in " ".join(capsys.readouterr().out.split())
     [finding] = [
         it for it in longpole.check(longpole.read_trace(path)) if it.code == "unmatched_counters"
@@ -199,7 +199,7 @@ def test_ranges_and_launches_that_differ_in_number_are_said(tmp_path, capsys):
 def test_ranges_that_each_have_their_kernel_are_not_mentioned(tmp_path, capsys):
     builder = counted(counted(launched("mm", "mm"), "mm", 1, 2), "mm", 101, 3)
     path = str(builder.write(tmp_path / "trace.json"))
-    assert program.run(["table", path, "counters_by_operator"]) == 0
+    assert program.run(["table", path, "counters"]) == 0
     assert "matched to no kernel" not in capsys.readouterr().out
     codes = {it.code for it in longpole.check(longpole.read_trace(path))}
     assert "unmatched_counters" not in codes

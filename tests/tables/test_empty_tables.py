@@ -44,7 +44,7 @@ def test_every_table_is_explained_for_a_trace_of_the_host_alone(name, by):
     [
         ("kernels", "The trace has no GPU activities: record with activities=["),
         ("gaps", "The trace has no GPU activities: record with activities=["),
-        ("annotation_times", "The trace has no annotations besides those of steps: record with"),
+        ("annotations", "The trace has no annotations besides those of steps: record with"),
         ("memory time", "The trace has no allocations: record with profile_memory=True, or give"),
     ],
 )

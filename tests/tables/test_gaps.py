@@ -86,7 +86,7 @@ def test_after_the_last_activity_nothing_follows(trace):
 def test_gaps_sum_to_the_idle_time_and_pieces_to_self_times(name):
     trace = longpole.read_trace(RECORDINGS / f"{name}.json.gz")
     window = longpole.choose_window(trace)
-    idle = longpole.idle_time(trace, window).filter(pl.col("stream").is_null())
+    idle = longpole.idle(trace, window).filter(pl.col("stream").is_null())
     found = longpole.gaps(trace, window)
     causes = found.group_by("cause").agg(
         pl.len().cast(pl.Int64), pl.col("duration_ns").sum(), pl.col("host_ns").sum()

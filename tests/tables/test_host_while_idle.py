@@ -7,7 +7,7 @@ from longpole.testing import TraceBuilder
 
 
 def rows_of(builder):
-    return longpole.host_while_idle(builder.read()).rows(named=True)
+    return longpole.idle(builder.read(), by="host").rows(named=True)
 
 
 def test_each_moment_counts_for_the_innermost_event_of_the_launching_thread():

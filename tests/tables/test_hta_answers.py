@@ -6,6 +6,8 @@ that HTA rounds to, and how many differ for another reason.
 
 from __future__ import annotations
 
+from functools import partial
+
 import polars as pl
 import pytest
 
@@ -116,9 +118,9 @@ def test_every_reason_is_explained_and_used():
 
 CRASHES = {
     "temporal_breakdown": longpole.breakdown,
-    "idle_time_breakdown": longpole.idle_time,
-    "aten_op_kernels_and_delay": longpole.operator_kernels,
-    "frequent_sequences": longpole.kernel_sequences,
+    "idle_time_breakdown": longpole.idle,
+    "aten_op_kernels_and_delay": partial(longpole.kernels, by="operator"),
+    "frequent_sequences": partial(longpole.kernels, by="sequence"),
 }
 """Which function answers what HTA crashed on. Stragglers are a question about all ranks."""
 

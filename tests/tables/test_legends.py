@@ -24,10 +24,10 @@ def launched():
     ("name", "text"),
     [
         ("breakdown", "A row without a stream is about the device as a whole."),
-        ("idle_time", "A row without a stream is about the device as a whole."),
+        ("idle", "A row without a stream is about the device as a whole."),
         ("launches", "A delay below zero"),
         ("queue", "mean to max are of the queue's length"),
-        ("annotated_kernels", "Rows without an annotation were launched outside all annotations"),
+        ("kernels annotation", "Rows without an annotation were launched outside all annotations"),
     ],
 )
 def test_figures_that_do_not_explain_themselves_are_explained(name, text):
@@ -45,4 +45,4 @@ def test_what_is_not_there_is_not_explained():
     later = TraceBuilder().annotation("forward", (0, 50))
     later.launch("gemm", call=(10, 20), work=(25, 60))
     assert "below zero" not in told("launches", later)
-    assert "without an annotation" not in told("annotated_kernels", later)
+    assert "without an annotation" not in told("kernels annotation", later)

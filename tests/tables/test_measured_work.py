@@ -36,7 +36,7 @@ def test_sums_of_counters_stand_beside_the_formulas():
         "dram__bytes_write.sum": 128,
     }
     trace = two_operators(**counters).read()
-    row = longpole.measured_work(trace).row(1, named=True)
+    row = longpole.roofline(trace, by="counter").row(1, named=True)
     assert (row["name"], row["shapes"][:2], row["calls"], row["n_kernels"]) == (
         "aten::add",
         [[8], [8]],
@@ -49,21 +49,21 @@ def test_sums_of_counters_stand_beside_the_formulas():
 
 def test_what_tensor_cores_compute_is_not_taken_for_missing():
     trace = two_operators(kineto__cuda_core_flops=2, kineto__tensor_core_insts=0).read()
-    [gemm] = longpole.measured_work(trace).filter(name="aten::mm").to_dicts()
+    [gemm] = longpole.roofline(trace, by="counter").filter(name="aten::mm").to_dicts()
     assert (gemm["tensor_core_insts"], gemm["of_flops"], gemm["dram_bytes"]) == (1, None, None)
-    without = longpole.measured_work(two_operators(kineto__cuda_core_flops=2).read())
+    without = longpole.roofline(two_operators(kineto__cuda_core_flops=2).read(), by="counter")
     assert without["of_flops"].to_list() == [None, None]
 
 
 def test_one_of_two_counters_of_memory_gives_no_bytes():
-    found = longpole.measured_work(two_operators(**{"dram__bytes_read.sum": 64}).read())
+    found = longpole.roofline(two_operators(**{"dram__bytes_read.sum": 64}).read(), by="counter")
     assert found["dram_bytes"].to_list() == [None, None]
 
 
 def test_kernels_of_no_known_operator_have_a_row_by_name():
     builder = TraceBuilder().call("cudaLaunchKernel", (5, 9)).call("cudaLaunchKernel", (15, 19))
     builder = counted(counted(builder, "b", kineto__cuda_core_flops=1), "a")
-    found = longpole.measured_work(builder.read())
+    found = longpole.roofline(builder.read(), by="counter")
     assert found.select("name", "kernel", "n_kernels", "cuda_core_flops").rows() == [
         (None, "a", 1, None),
         (None, "b", 1, 1),
@@ -80,7 +80,7 @@ def test_kernels_of_operators_without_a_formula_have_their_operator():
     for ts, name in ((0, "gemm"), (10, "gemm"), (20, "lost")):
         counted(builder, name, ts, kineto__cuda_core_flops=3)
     trace = builder.read()
-    found = longpole.measured_work(trace)
+    found = longpole.roofline(trace, by="counter")
     assert found.select("name", "kernel", "calls", "n_kernels", "cuda_core_flops").rows() == [
         ("aten::cudnn_convolution", "gemm", 2, 2, 6),
         (None, "lost", None, 1, 3),
@@ -94,7 +94,7 @@ def test_kernels_of_operators_without_a_formula_have_their_operator():
 
 def test_without_counters_there_is_no_row():
     trace = TraceBuilder().operator("aten::mm", (0, 20), **MM).read()
-    assert longpole.measured_work(trace).height == 0
+    assert longpole.roofline(trace, by="counter").height == 0
 
 
 def test_the_roofline_shows_what_was_counted(tmp_path, capsys):
@@ -112,7 +112,7 @@ def test_every_counted_kernel_of_a_real_trace_is_in_a_row():
     if not path.exists():
         pytest.skip(f"no {path}")
     trace = longpole.read_trace(path)
-    found = longpole.measured_work(trace)
+    found = longpole.roofline(trace, by="counter")
     assert found["n_kernels"].sum() == 77
     flops = trace.counters_by_operator()["flops"].sum()
     assert found["cuda_core_flops"].sum() == flops

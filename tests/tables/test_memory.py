@@ -372,7 +372,7 @@ def test_a_device_with_next_to_nothing_is_only_mentioned(tmp_path, capsys):
 def test_an_answer_with_nothing_to_show_is_inconclusive(tmp_path, capsys):
     path = str(TraceBuilder().launch("gemm", call=(0, 1), work=(1, 9)).write(tmp_path / "t.json"))
     assert program.run(["table", path, "memory"]) == 4
-    assert program.run(["table", path, "mfu"]) == 4
+    assert program.run(["table", path, "roofline", "--by", "type"]) == 4
     assert program.run(["table", path, "communication"]) == 0, "there is none"
     timeline = str(written(tmp_path / "timeline.raw.json", [[5, 2, MIB, 4]]))
     assert program.run(["table", timeline, "memory", "--where", "n_bytes < 0"]) == 4

@@ -194,7 +194,7 @@ def test_the_optimizer_takes_the_time_of_its_annotation(seed, python_frames, tmp
     )
     step = longpole.choose_window(trace)
     rows = longpole.phases(trace, step).rows
-    marks = longpole.annotation_times(trace, step, where="side = 'host'")
+    marks = longpole.annotations(trace, step, where="side = 'host'")
     marked = marks.filter(pl.col("name").cast(pl.String).str.starts_with("Optimizer.step#"))
     assert marked["duration_ns"].sum() > 0
     assert rows.filter(phase="optimizer")["host_ns"].item() == marked["duration_ns"].sum()

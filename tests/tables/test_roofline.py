@@ -107,7 +107,7 @@ def test_under_autocast_the_operator_with_the_types_of_the_kernels_counts():
     )
     assert found["aten::linear"]["of_roof"] < 1
     assert found["aten::_to_copy"]["kernel_ns"] == 40_000
-    assert [row.precision for row in longpole.mfu(trace).rows] == ["bf16"]
+    assert [row.precision for row in longpole.roofline(trace, by="type").rows] == ["bf16"]
 
 
 def test_a_recomputation_that_stops_before_its_kernel_computes_nothing():
@@ -131,7 +131,7 @@ def test_a_recomputation_that_stops_before_its_kernel_computes_nothing():
             call = (begin + 11, begin + 12)
             builder.launch("gemm", call=call, work=(begin + 50, begin + 300), thread=thread)
     trace = builder.read()
-    [row] = longpole.mfu(trace).rows
+    [row] = longpole.roofline(trace, by="type").rows
     assert (row.flops, row.recomputed_flops, row.kernel_ns) == (2 * 4096**3, 0, 250_000)
     found = {row["name"]: row for row in longpole.roofline(trace).rows.to_dicts()}
     assert (found["aten::linear"]["calls"], found["aten::_to_copy"]["calls"]) == (1, 2)
@@ -140,7 +140,7 @@ def test_a_recomputation_that_stops_before_its_kernel_computes_nothing():
 def test_the_utilisation_stands_below_the_roofline_with_the_same_number():
     trace = product(TraceBuilder().header(deviceProperties=H100), 0, 200).read()
     found = longpole.roofline(trace)
-    assert found.mfu == longpole.mfu(trace).mfu
+    assert found.mfu == longpole.roofline(trace, by="type").mfu
     [told] = [it.text for it in found.blocks() if isinstance(it, Sentence) and "MFU" in it.text]
     assert told.startswith(f"MFU {100 * found.mfu:.1f} %: ")
     unknown = longpole.roofline(product(TraceBuilder(), 0, 200).read())
@@ -191,7 +191,7 @@ def test_kernels_without_a_formula_are_listed_and_not_judged():
 
 def test_kernels_of_no_known_operator_stand_under_their_own_name_without_calls():
     trace = TraceBuilder().launch("gemm", call=(0, 1), work=(2, 7)).read()
-    found = longpole.roofline(trace, tflops={"fp32": 20}, bandwidth=1000)
+    found = longpole.roofline(trace, peak={"fp32": 20, "bandwidth": 1000})
     assert found.rows.select("name", "kernel", "calls", "n_kernels").row(0) == (
         None,
         "gemm",
@@ -220,18 +220,18 @@ def test_communication_is_not_compared_with_the_peaks_of_a_device():
 def test_a_device_that_is_not_in_the_table_is_not_judged_until_its_peaks_are_given():
     trace = product(TraceBuilder(), 0, 200).read()
     assert longpole.roofline(trace).rows["roof_ns"].to_list() == [None]
-    assert longpole.mfu(trace).mfu is None
-    given = longpole.roofline(trace, tflops={"bf16": 1000}, bandwidth=1000)
+    assert longpole.roofline(trace, by="type").mfu is None
+    given = longpole.roofline(trace, peak={"bf16": 1000, "bandwidth": 1000})
     assert given.rows["roof_ns"].to_list() == [round(2 * 4096**3 / 1e6)]
-    assert longpole.roofline(trace, tflops={"bf16": 1000}).rows["roof_ns"].to_list() == [None]
+    assert longpole.roofline(trace, peak={"bf16": 1000}).rows["roof_ns"].to_list() == [None]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tflops": {"bf17": 1}}, "bf17"),
-        ({"tflops": {"bf16": 0}}, "positive"),
-        ({"bandwidth": -1}, "positive"),
+        ({"peak": {"bf17": 1}}, "bf17"),
+        ({"peak": {"bf16": 0}}, "positive"),
+        ({"peak": {"bandwidth": -1}}, "positive"),
         ({"where": "nme = 1"}, "the columns are"),
     ],
 )
@@ -245,7 +245,7 @@ def test_utilisation_is_of_the_whole_window():
     trace = product(builder, 0, 300).read()
     window = longpole.choose_window(trace, 1)
     expected = 2 * 4096**3 / (PEAK * window.duration_ns / 1e9)
-    assert longpole.mfu(trace, window).mfu == pytest.approx(expected)
+    assert longpole.roofline(trace, window, by="type").mfu == pytest.approx(expected)
 
 
 def test_what_a_backward_pass_runs_again_is_no_work_of_the_model():
@@ -262,7 +262,7 @@ def test_what_a_backward_pass_runs_again_is_no_work_of_the_model():
         "aten::mm", (130, 140), thread=2, **inputs([4096, 4096], [4096, 4096])
     )
     trace = builder.launch("gemm", call=(131, 132), work=(160, 210), thread=2).read()
-    [row] = longpole.mfu(trace).rows
+    [row] = longpole.roofline(trace, by="type").rows
     assert (row.flops, row.recomputed_flops) == (2 * 2 * 4096**3, 2 * 4096**3)
     assert row.hfu == pytest.approx(1.5 * row.mfu)
 
@@ -271,7 +271,7 @@ def test_products_whose_shapes_are_not_recorded_are_told():
     builder = TraceBuilder().header(deviceProperties=H100)
     builder = product(builder, 0, 50).operator("aten::mm", (100, 110))
     trace = builder.launch("gemm", call=(101, 102), work=(102, 152)).read()
-    found = longpole.mfu(trace)
+    found = longpole.roofline(trace, by="type")
     assert (found.without_formula_ns, found.kernel_ns) == (50_000, 100_000)
     assert "50.0 %" in found.blocks()[-1].text
 
@@ -328,12 +328,12 @@ def test_the_kernels_of_real_traces_are_all_accounted_for(path):
 def test_without_recorded_shapes_the_answer_says_how_to_record_them():
     trace = TraceBuilder().operator("aten::mm", (0, 5)).launch("gemm", call=(1, 2), work=(2, 20))
     trace = trace.read()
-    for answer in (longpole.roofline(trace), longpole.mfu(trace)):
+    for answer in (longpole.roofline(trace), longpole.roofline(trace, by="type")):
         texts = [str(block) for block in answer.blocks()]
         assert any("record_shapes=True" in text for text in texts)
     shown = product(TraceBuilder(), 0, 200).read()
     assert longpole.roofline(shown).hint is None
-    assert longpole.mfu(shown).hint is None
+    assert longpole.roofline(shown, by="type").hint is None
 
 
 def test_a_trace_in_which_no_time_passes_is_answered():

@@ -19,7 +19,7 @@ TRACES = [
     SHARED / "traces/amd_mi250.json.gz",
 ]
 ANSWERS = ["check", "path", "summary"]
-OF_FIGURES = ["functions", "memory", "mfu", "modules", "operators", "overlap", "roofline"]
+OF_FIGURES = ["functions", "memory", "modules", "operators", "roofline"]
 FILES = ["events.parquet", "small.json.gz", "all.longpole", "host.folded", "host.speedscope.json"]
 PROGRAM = """
 import json, sys

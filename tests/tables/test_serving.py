@@ -36,7 +36,7 @@ def steps(*starts: float) -> TraceBuilder:
 
 def test_waits_of_the_device_are_split_by_where_the_host_was():
     # The device is done at 90; the host begins the next step at 130 and launches until 160.
-    row = longpole.iterations(steps(0, 130).read()).row(1, named=True)
+    row = longpole.steps(steps(0, 130).read(), by="iteration").row(1, named=True)
     assert (row["scheduler_wait_ns"], row["launch_wait_ns"]) == (40_000, 30_000)
     assert (row["length_ns"], row["gap_ns"], row["replay_ns"]) == (130_000, 72_000, 58_000)
     assert (row["before_launch_ns"], row["launch_delay_ns"]) == (20_000, 12_000)
@@ -132,7 +132,7 @@ def test_functions_mark_iterations_where_nothing_is_annotated():
             f"sglang/srt/model_executor/model_runner.py(8): forward_{mode}", (at + 1, at + 39)
         )
         builder.launch("model", call=(at + 20, at + 30), work=(at + 32, at + 90), by=LAUNCH)
-    found, rows = longpole.serving(builder.read()), longpole.iterations(builder.read())
+    found, rows = longpole.serving(builder.read()), longpole.steps(builder.read(), by="iteration")
     assert (found.servers, found.mark) == (("SGLang",), "python_function")
     assert rows["kind"].to_list() == ["decode", "decode", "prefill"]
     assert rows["requests"].to_list() == [None] * 3
@@ -147,15 +147,15 @@ def test_graphs_in_pieces_are_one_iteration():
             builder.launch(name, call=call, work=work, by=LAUNCH)
     found = longpole.serving(builder.read())
     assert found.mark == "graph_launch"
-    assert longpole.iterations(builder.read())["n_graph_launches"].to_list() == [5] * 6
+    assert longpole.steps(builder.read(), by="iteration")["n_graph_launches"].to_list() == [5] * 6
     assert [kind["scheduler_share"] for kind in found.kinds] == [None]
 
 
 def test_sampling_counts_once_and_is_unknown_where_nothing_records_it():
     builder = steps(0, 100)
-    assert longpole.iterations(builder.read())["sampling_ns"].to_list() == [None, None]
+    assert longpole.steps(builder.read(), by="iteration")["sampling_ns"].to_list() == [None, None]
     builder.python("nn.Module: Sampler_0", (50, 70)).python("sampler.py(3): sample", (51, 60))
-    assert longpole.iterations(builder.read())["sampling_ns"].to_list() == [20_000, 0]
+    assert longpole.steps(builder.read(), by="iteration")["sampling_ns"].to_list() == [20_000, 0]
 
 
 def test_marks_of_empty_batches_and_inside_others_are_no_iterations():
@@ -163,7 +163,7 @@ def test_marks_of_empty_batches_and_inside_others_are_no_iterations():
     builder.annotation("execute_context_0(0)_generation_0(0)", (95, 99))
     builder.annotation("execute_context_0(0)_generation_8(8)", (199, 241))
     decode(builder, 200)
-    rows = longpole.iterations(builder.read())
+    rows = longpole.steps(builder.read(), by="iteration")
     assert rows["start_ns"].to_list() == [0, 100_000, 199_000]
     assert rows["server"].to_list() == ["SGLang"] * 3
 
@@ -252,7 +252,7 @@ def test_given_traces_agree_with_a_count_by_hand(name, with_capture):
     captures = None if with_capture else []
     trace = longpole.read_trace(GIVEN / f"{name}.json.gz", capture_traces=captures)
     found, expected = longpole.serving(trace), counted(name)
-    [row] = longpole.iterations(trace).to_dicts()
+    [row] = longpole.steps(trace, by="iteration").to_dicts()
     assert (found.n_iterations, row["kind"]) == (1, "decode")
     n_of_name = [(key, len([*names])) for key, names in groupby(expected.pop("kernels"))]
     counts: dict[str, int] = {}
@@ -279,7 +279,7 @@ def test_the_server_of_a_given_trace_is_told_by_the_mark_inside():
 
 def test_the_table_lists_all_iterations(tmp_path, capsys):
     path = steps(*range(0, 1000, 100)).write(tmp_path / "trace.json")
-    assert program.run(["table", str(path), "iterations", "--format", "csv"]) == 0
+    assert program.run(["table", str(path), "steps", "--by", "iteration", "--format", "csv"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 11
 
 

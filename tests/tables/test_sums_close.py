@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -90,7 +92,7 @@ def test_a_window_is_split_as_by_brute_force(rows, window):
 
 @given(rows=activities, window=windows)
 def test_types_at_the_same_time_are_as_by_brute_force(rows, window):
-    found = longpole.activity_types(built(rows).read(), between(window))
+    found = longpole.breakdown(built(rows).read(), between(window), by="types")
     for row in found.iter_rows(named=True):
         types = set(row["types"].split(" + ")) - {"idle"}
         expected = instants(rows, row["device"], None, window).count(types)
@@ -102,7 +104,7 @@ def test_types_at_the_same_time_are_as_by_brute_force(rows, window):
 
 @given(rows=activities, window=windows)
 def test_streams_that_are_busy_at_once_are_as_by_brute_force(rows, window):
-    found = longpole.concurrent_streams(built(rows).read(), between(window))
+    found = longpole.breakdown(built(rows).read(), between(window), by="concurrency")
     expected = {}
     for device in {row["device"] for row in rows}:
         lanes = [instants(rows, device, stream, window) for stream in (7, 8)]
@@ -116,7 +118,7 @@ def test_streams_that_are_busy_at_once_are_as_by_brute_force(rows, window):
 def test_idle_time_by_cause_is_the_idle_time(rows, window):
     trace = built(rows).read()
     keys = ["device", "stream"]
-    causes = longpole.idle_time(trace, between(window))
+    causes = longpole.idle(trace, between(window))
     by_cause = causes.group_by(keys).agg(pl.col("duration_ns", "share_of_idle").sum())
     whole = longpole.breakdown(trace, between(window)).select(*keys, "idle_ns")
     both = whole.join(by_cause, on=keys, how="left", nulls_equal=True)
@@ -127,7 +129,7 @@ def test_idle_time_by_cause_is_the_idle_time(rows, window):
 @given(rows=activities, window=windows)
 def test_what_the_host_did_sums_to_the_idle_time_before_launches_returned(rows, window):
     trace, (start_ns, end_ns) = built(rows).read(), (time * US for time in window)
-    found = longpole.host_while_idle(trace, between(window))
+    found = longpole.idle(trace, between(window), by="host")
     gaps = trace.gaps(start_ns, end_ns).filter(pl.col("host_ns") > 0)
     expected = dict(gaps.group_by("device").agg(pl.col("host_ns").sum()).rows())
     assert dict(found.group_by("device").agg(pl.col("duration_ns").sum()).rows()) == expected
@@ -145,10 +147,10 @@ def test_every_activity_is_in_one_row_of_each_grouping(rows, window):
     ]
     assert listed.height == len([row for row in rows if row in inside or row in instant])
     total = (listed.height, listed["inside_ns"].sum())
-    for question in (longpole.kernels, longpole.annotated_kernels):
+    for question in (longpole.kernels, partial(longpole.kernels, by="annotation")):
         found = question(trace, part)
         assert (found["count"].sum(), found["duration_ns"].sum()) == total
-    found = longpole.operator_kernels(trace, part)
+    found = longpole.kernels(trace, part, by="operator")
     n_kernels = (found["count"] * found["kernels"].list.len()).sum()
     assert (n_kernels, found["duration_ns"].sum()) == total
     linked = listed["call"].count()
@@ -195,7 +197,7 @@ def test_a_condition_gives_what_a_trace_of_these_activities_gives(rows, window):
 def test_the_order_of_the_file_changes_no_figure(rows, window, data):
     shuffled = data.draw(st.permutations(rows))
     traces = built(rows).read(), built(shuffled).read()
-    for question in (longpole.breakdown, longpole.activity_types, longpole.idle_time):
+    for question in (longpole.breakdown, partial(longpole.breakdown, by="types"), longpole.idle):
         one, two = (question(trace, between(window)) for trace in traces)
         assert one.equals(two)
     one, two = (longpole.kernels(trace, between(window)) for trace in traces)

@@ -54,7 +54,7 @@ def test_without_a_name_the_tables_are_listed_with_a_sentence_each(longpole_tabl
         0,
         {name: text for name, text in tables().items() if name not in of_ascend},
     )
-    assert {"breakdown", "idle_time", "segments"} <= set(listed)
+    assert {"breakdown", "idle", "segments"} <= set(listed)
     assert {row["table"]: row["by"] for row in rows}["queue"] == "stream, time, full"
 
 
@@ -84,7 +84,7 @@ def test_the_tables_about_what_limits_the_trace_come_first(
 
 def test_without_a_trace_the_tables_are_listed_too(capsys):
     assert program.run(["table"]) == 0
-    assert "idle_time" in capsys.readouterr().out
+    assert "idle" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_rows_are_sorted_by_a_column_as_it_is_printed(longpole_table, table, pri
 
 
 def test_every_printed_column_can_be_sorted_by(longpole_table):
-    for name in ("kernels", "idle_time", "breakdown", "operators"):
+    for name in ("kernels", "idle", "breakdown", "operators"):
         _, out, _ = longpole_table(name)
         head = next(line for line in out.splitlines()[2:] if line.strip())
         for title in re.split(r" {2,}", head.strip()):
@@ -114,7 +114,7 @@ def test_every_printed_column_can_be_sorted_by(longpole_table):
 
 def code_of(name, by):
     """Whether the trace records neither memory nor shapes."""
-    return 4 if (name, by) in {("memory", "peak"), ("mfu", None)} else 0
+    return 4 if (name, by) in {("memory", "peak"), ("roofline", "type")} else 0
 
 
 def asked(name, by, *arguments):
@@ -294,7 +294,7 @@ def test_a_step_that_the_profiler_drew_on_a_stream_is_not_what_a_kernel_belongs_
     path = tmp_path / "trace.json"
     path.write_text(json.dumps({"traceEvents": [*step, *drawn, *kernels]}))
     trace = longpole.read_trace(path)
-    found = longpole.annotated_kernels(trace, longpole.choose_window(trace, whole=True))
+    found = longpole.kernels(trace, longpole.choose_window(trace, whole=True), by="annotation")
     assert sorted(found.select("name", "annotation").rows()) == [("a", "forward"), ("b", None)]
 
 
@@ -386,7 +386,7 @@ def test_a_backward_pass_counts_under_the_annotation_of_its_forward_operators():
         .launch("fill", call=(150, 152), work=(180, 190), thread=2)
         .read()
     )
-    found = longpole.annotated_kernels(trace, longpole.choose_window(trace, whole=True))
+    found = longpole.kernels(trace, longpole.choose_window(trace, whole=True), by="annotation")
     columns = ("annotation", "is_backward", "name", "duration_ns")
     assert set(found.select(columns).rows()) == {
         ("model", False, "gemm", 30_000),

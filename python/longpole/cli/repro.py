@@ -56,7 +56,7 @@ def repro(
 
     \b
     Examples:
-      longpole table trace.json.gz kernel_gains
+      longpole table trace.json.gz kernels --sort gain
       longpole repro trace.json.gz 4711 -o op.py && python op.py
       longpole repro trace.json.gz aten::addmm -o op.py
     """

@@ -75,8 +75,8 @@ _TABLES_OF_SIDES: Final[Mapping[Side, tuple[str, ...]]] = {
 # Steps longer than the median by this factor are named.
 _MUCH_LONGER: Final = 2
 _NEXT_TABLES: Final[Mapping[Side, str]] = {
-    "kernels": "kernel_gains",
-    "host": "host_while_idle",
+    "kernels": "kernels --sort gain",
+    "host": "idle --by host",
     "communication": "communication",
     "copies": "copies",
 }

@@ -48,14 +48,14 @@ __all__ = ["answer_memory", "named_table", "table", "where_option"]
 def _peaks(
     context: click.Context, option: click.Parameter, given: Sequence[str]
 ) -> dict[str, float]:
-    """Parse `TYPE=TFLOPS`."""
+    """Parse `NAME=NUMBER`."""
     peaks: dict[str, float] = {}
     for text in given:
         dtype, _, number = text.partition("=")
         try:
             peaks[dtype.strip().lower()] = RATE.convert(number, None, None)
         except click.BadParameter as error:
-            message = f"{text!r} is not TYPE=TFLOPS, such as bf16=800"
+            message = f"{text!r} is not NAME=NUMBER, such as bf16=800 or bandwidth=3350"
             raise click.BadParameter(message, context, option) from error
     return peaks
 
@@ -79,24 +79,19 @@ _CHOICES: Final = {
     "annotations": click.Option(
         ["--annotations"], metavar="PATTERN", help="Regex for annotations that name modules."
     ),
-    "tflops": click.Option(
-        ["--peak", "tflops"],
+    "peak": click.Option(
+        ["--peak"],
         multiple=True,
         callback=_peaks,
-        metavar="TYPE=TFLOPS",
-        help="Peak of a data type to use instead of the published one. Repeatable.",
+        metavar="NAME=NUMBER",
+        help="Peak to use instead of the published one: TFLOP/s of a data type (bf16=800), or GB/s"
+        " of the memory (bandwidth=3350). Repeatable.",
     ),
     "around": click.Option(
         ["--around"],
         type=COUNT_OR_ZERO,
         metavar="EVENT",
         help="What encloses an event, its neighbours, and what it launched.",
-    ),
-    "bandwidth": click.Option(
-        ["--bandwidth"],
-        type=RATE,
-        metavar="GB/S",
-        help="Memory bandwidth to use instead of the published one.",
     ),
 }
 """Options that only some tables have, by function parameter."""
@@ -329,7 +324,7 @@ def _answer(
         )
     if reads_memory_files(name) and all(map(given_memory_file, paths)):
         return answer_memory(paths, window, options, shown)
-    if name == "steps" and window.step_name is not None:
+    if "step_name" in choices_of(name, shown.by) and window.step_name is not None:
         shown = replace(shown, choices={**shown.choices, "step_name": window.step_name})
     if shown.choices.get("around") is not None:
         if window.is_any:

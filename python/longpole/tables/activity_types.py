@@ -1,4 +1,4 @@
-"""Table `activity_types`: how long compute, communication and copies overlapped on each device."""
+"""Table `breakdown` by types: how long compute, communication and copies overlapped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 from longpole.engine.windows import window_of
 from longpole.rows.frames import frame_of, frame_schema
 from longpole.tables.activities import chosen
-from longpole.tables.catalogue import table
+from longpole.tables.catalogue import view
 from longpole.tables.needs import ACTIVITIES
 from longpole.words.data import Row
 
@@ -34,7 +34,7 @@ class ActivityTypesRow(Row):
     window_share: float
 
 
-@table(
+@view(
     ActivityTypesRow,
     needs=(ACTIVITIES,),
     empty="No GPU activity ran in it.",

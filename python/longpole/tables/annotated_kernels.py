@@ -1,4 +1,4 @@
-"""Table `annotated_kernels`: the GPU activities of a window by annotation and name."""
+"""Table `kernels` by annotation: GPU activities by annotation and name."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from longpole.engine.windows import is_step, window_of
 from longpole.rows.frames import frame_of, row_bytes
 from longpole.rows.selection import matching
 from longpole.tables.activities import activities
-from longpole.tables.catalogue import table
-from longpole.tables.kernels import KernelRow, by_keys
+from longpole.tables.activity_sums import ActivitySum, by_keys
+from longpole.tables.catalogue import view
 from longpole.tables.legends import lacks
 from longpole.tables.needs import ACTIVITIES, LAUNCHES
 from longpole.trace import sweeps
@@ -27,7 +27,7 @@ _NO_ANNOTATION: Final = (
 )
 
 
-class AnnotatedKernelRow(KernelRow):
+class AnnotatedKernelRow(ActivitySum):
     """All GPU activities with the same name in the same annotation."""
 
     annotation: str | None
@@ -37,7 +37,7 @@ class AnnotatedKernelRow(KernelRow):
     """Whether it belongs to a backward pass, which is linked through the forward operator."""
 
 
-@table(
+@view(
     AnnotatedKernelRow,
     needs=(ACTIVITIES, LAUNCHES),
     empty="No GPU activity ran in it.",

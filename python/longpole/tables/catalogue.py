@@ -51,46 +51,33 @@ TABLES: Final[Mapping[str, Mapping[str, str]]] = {
         "operators": "Time of each operator on its thread and on devices",
         "modules": "Time of each module of the model, forward and backward",
         "functions": "Time of each Python function on its thread and on devices",
+        "annotations": "Time of each annotation on threads and streams",
         "phases": "Host and GPU time of data loading, forward, backward and optimizer",
-        "annotation_times": "The time of annotations in a window, by name",
         "segments": "The critical path, segment by segment; the slack of events",
-        "steps": "The steps of the program, with their windows",
-        "iterations": "The iterations of an inference server, with their times",
+        "steps": "The steps of the program; the iterations of an inference server",
     },
     "Kernels": {
-        "kernels": "GPU activities of a window by name: count and time",
-        "kernel_gains": "Kernels worth tuning, by what twice their speed would save",
-        "roofline": "How close kernels come to the limits of their device, and the lost time",
-        "mfu": "Model FLOPs utilisation of a step",
-        "operator_kernels": "Kernels that each operator launches, with their launch delays",
-        "annotated_kernels": "The GPU activities of a window by annotation and name",
-        "concurrent_streams": "How many streams of each device were busy at once, and how long",
-        "kernel_sequences": "Frequent sequences of GPU activities below the same operator",
-        "measured_work": "FLOPs and bytes of operators, from counters and from formulas",
-        "counters_by_operator": "Performance counters of kernels, with their operators",
+        "kernels": "GPU activities by name, with what twice their speed would save",
+        "roofline": "How close kernels come to the limits of their device, and the lost time; MFU",
+        "counters": "Performance counters of kernels, with their operators",
+        "graph_kernels": "Kernels of CUDA graphs, by the captured operator",
     },
     "Host": {
-        "idle_time": "Idle time of devices and streams by cause",
+        "idle": "Idle time of devices by cause, and what the host did meanwhile",
         "gaps": "The idle gaps of devices, longest first: when, why, and what the host did",
-        "host_while_idle": "What the host did while each device waited for it",
         "sync": "Which call or stream waited for which",
         "launches": "Launches with their calls, delays and activities",
         "queue": "Launched activities that have not started, for each stream",
     },
     "Communication": {
         "communication": "Size, bandwidth and hidden share of each collective of a window",
-        "overlap": "How much communication and copying is hidden behind kernels",
         "collective_waits": "Waiting and transfer time of collectives of an Ascend profile",
         "communication_links": "Data that collectives of an Ascend profile moved between ranks",
-        "activity_types": "How long compute, communication and copies overlapped on each device",
         "ascend_overlap": "Computing and communication time of an Ascend profile, recomputed",
     },
     "Memory and copies": {
         "memory": "Peak memory and its contents; memory over time; who allocates",
         "copies": "Bytes, time and bandwidth of memcpys and memsets",
-    },
-    "CUDA graphs": {
-        "graph_kernels": "Kernels of CUDA graphs, by the captured operator",
     },
     "The trace itself": {
         "activities": "The GPU activities of a window, each with its launch and operator",
@@ -226,8 +213,8 @@ def shared_parameters(*, needs_arguments: bool = False) -> Callable[[Question], 
 
     Examples
     --------
-    >>> from longpole.tables.kernels import kernels
-    >>> print(kernels.__doc__.splitlines()[4])
+    >>> from longpole.tables.gaps import gaps
+    >>> print(gaps.__doc__.splitlines()[6])
     trace
     """
     read = {"trace": "The trace, read with the default `args`."} if needs_arguments else {}

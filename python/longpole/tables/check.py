@@ -237,7 +237,7 @@ def _of_events(trace: Trace) -> Iterator[Finding]:
 
 def _counters(trace: Trace, n_ranges: int) -> Iterator[Finding]:
     """Report counted ranges whose kernels are not known."""
-    from longpole.tables.counters_by_operator import unmatched_counters
+    from longpole.tables.counters import unmatched_counters
 
     told = unmatched_counters(trace)
     if told is not None:

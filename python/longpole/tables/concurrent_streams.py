@@ -1,4 +1,4 @@
-"""Table `concurrent_streams`: how many streams of each device were busy at once, and how long."""
+"""Table `breakdown` by concurrency: how many streams were busy at once, and how long."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 from longpole.engine.windows import window_of
 from longpole.rows.frames import frame_schema
 from longpole.tables.activities import activities, chosen
-from longpole.tables.catalogue import table
+from longpole.tables.catalogue import view
 from longpole.tables.needs import ACTIVITIES
 from longpole.trace import sweeps
 from longpole.words.data import Row
@@ -33,7 +33,7 @@ class ConcurrentStreamsRow(Row):
     window_share: float
 
 
-@table(
+@view(
     ConcurrentStreamsRow,
     needs=(ACTIVITIES,),
     empty="No GPU activity ran in it.",

@@ -27,6 +27,7 @@ _PRECISIONS: Final = {
     "c10::Float8_e5m2fnuz": "fp8",
     "signed char": "int8",
 }
+_BANDWIDTH: Final = "bandwidth"
 _TF32: Final = r"tf32|_s1688|s1688gemm"
 """Names of kernels that round fp32 to TF32."""
 
@@ -56,8 +57,7 @@ def device_peaks(
     trace: Trace,
     peaks: Peaks | None = None,
     *,
-    tflops: Mapping[str, float] | None = None,
-    bandwidth: float | None = None,
+    peak: Mapping[str, float] | None = None,
 ) -> dict[int | None, Peaks]:
     """Return the peaks of each device of a trace, from the table or as given.
 
@@ -67,18 +67,18 @@ def device_peaks(
         The trace.
     peaks
         Peaks of every device, instead of the table.
-    tflops
-        Peaks of tensor or matrix cores by type, such as `{"bf16": 800}`; these take precedence.
-    bandwidth
-        Memory bandwidth in GB/s; takes precedence.
+    peak
+        Single peaks instead of those: TFLOP/s of tensor or matrix cores by type, and the memory
+        `bandwidth` in GB/s, such as `{"bf16": 800, "bandwidth": 3350}`.
 
     Raises
     ------
     ValueError
         A type is not known, or a peak is not positive.
     """
-    given = dict(tflops or {})
-    _check(given, bandwidth)
+    given = dict(peak or {})
+    _check(given)
+    bandwidth = given.pop(_BANDWIDTH, None)
     found = {}
     for device, name in trace.devices.select("device", "name").iter_rows():
         memory = trace.device_properties.get(device, {}).get("totalGlobalMem")
@@ -90,18 +90,15 @@ def device_peaks(
     return found
 
 
-def _check(tflops: Mapping[str, float], bandwidth: float | None) -> None:
-    known = sorted({*_PRECISIONS.values(), "tf32"})
-    for dtype, peak in tflops.items():
-        if dtype not in known:
-            message = f"no peak of {dtype!r}; there are {', '.join(known)}"
+def _check(given: Mapping[str, float]) -> None:
+    known = [*sorted({*_PRECISIONS.values(), "tf32"}), _BANDWIDTH]
+    for name, peak in given.items():
+        if name not in known:
+            message = f"no peak of {name!r}; there are {', '.join(known)}"
             raise ValueError(message)
         if peak <= 0:
-            message = f"the peak of {dtype} must be positive, not {peak:g}"
+            message = f"the peak of {name} must be positive, not {peak:g}"
             raise ValueError(message)
-    if bandwidth is not None and bandwidth <= 0:
-        message = f"the bandwidth must be positive, not {bandwidth:g}"
-        raise ValueError(message)
 
 
 def peak_sentences(peaks: Mapping[int | None, Peaks]) -> list[str]:

@@ -38,7 +38,7 @@ class BusyTime:
 
 @dataclass(frozen=True, slots=True)
 class IdleTime:
-    """Causes of a device's idle time, as in `idle_time`; all but `host_ns` sum to the idle time."""
+    """Causes of a device's idle time, as in `idle`; all but `host_ns` sum to the idle time."""
 
     waiting_for_launch_ns: int | None
     """The next activity had not been launched; includes the pause after its launch if below 30

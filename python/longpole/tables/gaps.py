@@ -36,9 +36,10 @@ class GapRow(Row):
     """Its start, from the start of the window."""
     duration_ns: int
     cause: str
-    """Cause as in `idle_time`: a late launch and a longer wait after it are two rows."""
+    """Cause as in `idle`: a late launch and a longer wait after it are two rows."""
     host_name: str | None
-    """Activity of the launching thread that took most of `host_ns`, as in `host_while_idle`."""
+    """Activity of the launching thread that took most of `host_ns`, as in `idle` by
+    host."""
     next_event: int | None
     """The activity that ended the gap; null if none did."""
     next_name: str | None
@@ -63,7 +64,7 @@ def gaps(
 ) -> pl.DataFrame:
     """List the idle gaps of each device: when, how long, why, and what the host did meanwhile.
 
-    Sums by cause are in `idle_time`, sums by what the host did in `host_while_idle`. Gaps of 1 ns
+    Sums by cause, and by what the host did, are in `idle`. Gaps of 1 ns
     are left out: times are rounded to that.
 
     Parameters
@@ -121,7 +122,7 @@ _CAUSE = (
 
 
 def _divided(rows: pl.DataFrame) -> pl.DataFrame:
-    """Divide the gaps in which the next activity waited long after its launch, as `idle_time`."""
+    """Divide the gaps in which the next activity waited long after its launch, as `idle`."""
     start_ns, duration_ns = pl.col("start_ns"), pl.col("duration_ns")
     returned_ns = pl.col("call_end_ns").clip(pl.col("previous_end_ns"), pl.col("next_start_ns"))
     waits = (pl.col("cause") == "waiting_for_launch") & (

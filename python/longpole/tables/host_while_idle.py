@@ -1,4 +1,4 @@
-"""Table `host_while_idle`: what the host did while each device waited for it."""
+"""Table `idle` by host: what the host did while each device waited for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import polars as pl
 
 from longpole.engine.windows import window_of
 from longpole.rows.frames import frame_schema, typed
-from longpole.tables.catalogue import table
+from longpole.tables.catalogue import view
 from longpole.tables.host_pieces import BETWEEN, device_gaps, host_pieces, host_spans
 from longpole.tables.needs import ACTIVITIES, CALLS, LAUNCHES
 from longpole.words.data import Row
@@ -41,7 +41,7 @@ class HostWhileIdleRow(Row):
     """The event with most of that time; of a `host_gap`, the first event after it."""
 
 
-@table(
+@view(
     HostWhileIdleRow,
     needs=(ACTIVITIES, CALLS, LAUNCHES),
     empty="No device waited for a launch in it; `idle` lists other causes.",
@@ -50,7 +50,8 @@ def host_while_idle(trace: Trace, window: Window | None = None) -> pl.DataFrame:
     """Measure what the host did while each device was idle and the next launch had not returned.
 
     An idle interval counts on the thread that launched the activity that ended it, until this
-    launch returned. The other causes of idle time are in `idle_time`.
+    launch returned. The other causes of idle time are in the table by
+    cause.
 
     Returns
     -------

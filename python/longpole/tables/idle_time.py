@@ -1,4 +1,4 @@
-"""Table `idle_time`: idle time of devices and streams by cause."""
+"""Table `idle` by cause: idle time of devices and streams."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 from longpole.engine.windows import window_of
 from longpole.rows.frames import frame_of, frame_schema
 from longpole.tables.activities import chosen
-from longpole.tables.catalogue import table
+from longpole.tables.catalogue import view
 from longpole.tables.device_times import SHORT_NS
 from longpole.tables.legends import WHOLE_DEVICE, lacks
 from longpole.tables.needs import ACTIVITIES
@@ -44,7 +44,7 @@ class IdleTimeRow(DurationFigures):
     """Part before the launch call returned; null if unknown."""
 
 
-@table(
+@view(
     IdleTimeRow,
     needs=(ACTIVITIES,),
     empty="No GPU activity ran in it.",

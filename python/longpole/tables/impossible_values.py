@@ -48,7 +48,7 @@ def impossible_values(
     >>> impossible_values("kernels", TraceBuilder().read())
     []
     """
-    told = [] if name != "counters_by_operator" else _without_kernel(trace)
+    told = [] if name != "counters" else _without_kernel(trace)
     told += [_TIMES] if not view_of(name, by).is_of_host and has_impossible_times(trace) else []
     if rows is not None and name == "copies":
         told += _above_bandwidth(trace, rows)
@@ -56,7 +56,7 @@ def impossible_values(
 
 
 def _without_kernel(trace: Trace) -> list[str]:
-    from longpole.tables.counters_by_operator import unmatched_counters
+    from longpole.tables.counters import unmatched_counters
 
     told = unmatched_counters(trace)
     return [] if told is None else [f"{told}. Their operators are unknown."]

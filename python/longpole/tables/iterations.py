@@ -1,4 +1,4 @@
-"""Table `iterations`: the iterations of an inference server, with their times."""
+"""Table `steps` by iteration: the iterations of an inference server, with their times."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import polars as pl
 
 from longpole.rows.frames import frame_of, frame_schema
 from longpole.rows.selection import matching
-from longpole.tables.catalogue import table
+from longpole.tables.catalogue import view
 from longpole.trace.kept import kept
 from longpole.words.data import Row
 
@@ -77,9 +77,9 @@ class IterationRow(Row):
     detokenizing_ns: int | None
 
 
-@table(
+@view(
     IterationRow,
-    empty="Nothing marks iterations of an inference server; the table steps lists steps.",
+    empty="Nothing marks iterations of an inference server; `steps` lists steps.",
     ignores_window=True,
 )
 def iterations(

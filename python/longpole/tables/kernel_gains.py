@@ -1,4 +1,4 @@
-"""Table `kernel_gains`: kernels worth tuning, by the time saved if they were twice as fast."""
+"""Kernels worth tuning, by the time saved if they were twice as fast."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import polars as pl
 
 from longpole.engine.critical_path import Drop, Scale
 from longpole.engine.windows import window_of
+from longpole.errors import WindowError
 from longpole.flops.inputs import shapes_in_words
 from longpole.formats.convert.flame import path_of
 from longpole.rows.frames import typed
 from longpole.tables.activities import activities
-from longpole.tables.catalogue import table
 from longpole.tables.operators import operators
 from longpole.tables.roofline import roofline_shares
 from longpole.words.data import Row
@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["KernelGainRow", "kernel_gains"]
+__all__ = ["MOST_KERNELS", "KernelGainRow", "kernel_gains"]
 
 Kind: TypeAlias = Literal["kernel", "operator"]
 
-_MOST_KERNELS: Final = 20
+MOST_KERNELS: Final = 20
+"""Number of names that are evaluated."""
 _HALF: Final = 0.5
 
 
@@ -61,12 +62,6 @@ class KernelGainRow(Row):
     """Shapes and types of its inputs; null if not recorded."""
 
 
-@table(
-    KernelGainRow,
-    needs_arguments=True,
-    empty="No kernel lies on its critical path: faster kernels would save nothing.",
-    ignores_window=True,
-)
 def kernel_gains(trace: Trace, window: Window | None = None) -> pl.DataFrame:
     """Rank kernels by the gain of the window if they ran twice as fast.
 
@@ -94,7 +89,10 @@ def kernel_gains(trace: Trace, window: Window | None = None) -> pl.DataFrame:
     launched = activities(trace, window).filter(pl.col("kind") == "kernel")
     kind: Kind = "operator" if launched.is_empty() else "kernel"
     figures = _of_operators(trace, window) if kind == "operator" else _of_kernels(launched)
-    path = path_of(trace, window)
+    try:
+        path = path_of(trace, window)
+    except WindowError:  # no work in the window
+        return _typed([])
     roofs = {} if kind == "operator" else roofline_shares(trace, window)
     names = trace.events["name"]
     owners = dict(launched.select("event", "operator").iter_rows())
@@ -136,7 +134,7 @@ def _on_path(path: CriticalPath, kind: Kind) -> list[NameTotal]:
     """Return the names of a kind with the most time on the path."""
     totals = [each for each in path.name_totals if each["kind"] == kind and each["name"]]
     totals.sort(key=lambda each: (-each["duration_ns"], str(each["name"])))
-    return totals[:_MOST_KERNELS]
+    return totals[:MOST_KERNELS]
 
 
 def _gains(path: CriticalPath, kind: Kind, name: str, of_roof: float | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Table `kernel_sequences`: frequent sequences of GPU activities below the same operator."""
+"""Table `kernels` by sequence: frequent sequences of GPU activities."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 from longpole.engine.windows import window_of
 from longpole.rows.selection import matching
 from longpole.tables.activities import activities
-from longpole.tables.catalogue import table
+from longpole.tables.catalogue import view
 from longpole.tables.needs import ACTIVITIES, LAUNCHES, OPERATORS
 from longpole.trace import sweeps
 from longpole.words.data import Row
@@ -35,7 +35,7 @@ class KernelSequenceRow(Row):
     """Time of the operators."""
 
 
-@table(
+@view(
     KernelSequenceRow,
     needs=(ACTIVITIES, LAUNCHES, OPERATORS),
     empty="No operator launched three GPU activities in it.",

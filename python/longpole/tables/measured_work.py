@@ -1,4 +1,4 @@
-"""Table `measured_work`: FLOPs and bytes of operators, from counters and from formulas."""
+"""Table `roofline` by counter: FLOPs and bytes of operators, counted and by formula."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import polars as pl
 
 from longpole.flops.inputs import shapes_in_words
 from longpole.rows.frames import frame_schema
-from longpole.tables.catalogue import table
-from longpole.tables.counters_by_operator import counters_by_operator
+from longpole.tables.catalogue import view
+from longpole.tables.counters import counters
 from longpole.tables.needs import COUNTERS
 from longpole.tables.operator_work import operators_with_work, outermost, whole_sum
 from longpole.trace.counters import DRAM_BYTES, TENSOR_CORE_INSTRUCTIONS
@@ -56,7 +56,8 @@ class MeasuredWork(Row):
     """Counted bytes divided by those of the formula; above 1 if data moved more than once."""
 
 
-@table(
+@view(
+    MeasuredWork,
     needs_arguments=True,
     needs=(COUNTERS,),
     empty="No kernel with counters was launched in it.",
@@ -73,9 +74,9 @@ def measured_work(
     Parameters
     ----------
     window
-        As in `counters_by_operator`.
+        As in `counters`.
     where
-        A condition on the columns of `counters_by_operator`.
+        A condition on the columns of `counters`.
 
     Returns
     -------
@@ -96,7 +97,7 @@ def measured_work(
     """
     if not (trace.events["kind"] == "counter_range").any():
         return pl.DataFrame(schema=frame_schema(MeasuredWork))
-    counted = counters_by_operator(trace, window, where=where)
+    counted = counters(trace, window, where=where)
     counted = counted.filter(pl.col("kernel_name").is_not_null())
     operators = operators_with_work(trace)
     owners = outermost(trace, counted["call"], pl.Series(operators["operator"], dtype=pl.UInt32))

@@ -1,4 +1,4 @@
-"""Table `mfu`: model FLOPs utilisation of a step."""
+"""Table `roofline` by type: model FLOPs utilisation of a step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import polars as pl
 from longpole.devices.peaks import Peaks
 from longpole.engine.windows import window_of
 from longpole.report.blocks import Column, Sentence, Value, tabulated
-from longpole.tables.catalogue import table
+from longpole.tables.catalogue import view
 from longpole.tables.device_peaks import (
     DevicePeaks,
     device_peaks,
@@ -131,13 +131,13 @@ class Mfu(Data):
         return sum(known) / len({row.device for row in self.rows})
 
 
-@table(Mfu, needs_arguments=True)
+@view(Mfu, needs_arguments=True)
 def mfu(
     trace: Trace,
     window: Window | None = None,
     *,
     peaks: Peaks | None = None,
-    tflops: Mapping[str, float] | None = None,
+    peak: Mapping[str, float] | None = None,
     where: pl.Expr | str | None = None,
 ) -> Mfu:
     """Compute the model FLOPs utilisation of a window.
@@ -151,8 +151,8 @@ def mfu(
     ----------
     peaks
         Peaks of the devices, instead of the table in `longpole.devices.peaks`.
-    tflops
-        Peaks by type, such as `{"bf16": 800}`; these take precedence.
+    peak
+        Single peaks instead of those, by type, such as `{"bf16": 800}`.
 
     Raises
     ------
@@ -165,11 +165,11 @@ def mfu(
     >>> inputs = {"Input Dims": [[512, 512], [512, 512]], "Input type": ["float", "float"]}
     >>> builder = TraceBuilder().operator("aten::mm", (0, 9), **inputs)
     >>> trace = builder.launch("gemm", call=(1, 2), work=(2, 26.8435456)).read()
-    >>> round(mfu(trace, tflops={"fp32": 20}).mfu, 3)
+    >>> round(mfu(trace, peak={"fp32": 20}).mfu, 3)
     0.5
     """
     window = window_of(trace, window)
-    known = device_peaks(trace, peaks, tflops=tflops, bandwidth=None)
+    known = device_peaks(trace, peaks, peak=peak)
     if window is None:
         return Mfu((), known, 0, 0, 0)
     work, _ = work_in_window(trace, window, where)

@@ -1,4 +1,4 @@
-"""Table `operator_kernels`: kernels that each operator launches, with their launch delays."""
+"""Table `kernels` by operator: kernels that each operator launches, with launch delays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from longpole.tables.activities import activities
-from longpole.tables.catalogue import table
+from longpole.tables.catalogue import view
 from longpole.tables.kernel_sequences import by_sequence
 from longpole.tables.legends import is_negative
 from longpole.tables.needs import ACTIVITIES, LAUNCHES, OPERATORS
@@ -50,7 +50,7 @@ class OperatorKernelRow(Row):
     disagree."""
 
 
-@table(
+@view(
     OperatorKernelRow,
     needs=(ACTIVITIES, LAUNCHES, OPERATORS),
     empty="No operator launched a GPU activity in it.",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, overload
 
 import polars as pl
 
@@ -15,7 +15,7 @@ from longpole.formats.convert.flame import path_of
 from longpole.report.blocks import Column, Sentence, Table, Value, tabulated, without_empty_columns
 from longpole.rows.frames import frame_schema
 from longpole.rows.selection import sorted_by
-from longpole.tables.catalogue import table
+from longpole.tables.catalogue import MOST_ROWS, ask_by, table, view
 from longpole.tables.device_peaks import (
     DevicePeaks,
     device_peaks,
@@ -25,7 +25,7 @@ from longpole.tables.device_peaks import (
 )
 from longpole.tables.frame_times import flat_rows
 from longpole.tables.measured_work import MeasuredWork, measured_work, sum_of_known
-from longpole.tables.mfu import mfu
+from longpole.tables.mfu import Mfu, mfu
 from longpole.tables.operator_work import shapes_hint, work_in_window
 from longpole.words.data import HIDDEN, Data, Row, computed
 from longpole.words.wording import count, duration, share, short_name
@@ -109,11 +109,11 @@ class Roofline(Data):
     path_length_ns: int
     top: int = field(metadata=HIDDEN)
     measured: Annotated[pl.DataFrame, MeasuredWork]
-    """The table `measured_work`, if the trace has performance counters."""
+    """The table by counter, if the trace has performance counters."""
     hint: str | None = field(default=None, metadata=HIDDEN)
     """What to record if shapes are missing."""
     mfu: float | None = None
-    """Model FLOPs utilisation of the window, as in `mfu`."""
+    """Model FLOPs utilisation of the window, as in the table by type."""
 
     @computed
     def kernel_ns(self) -> int:
@@ -151,15 +151,14 @@ class Roofline(Data):
         if not self.known_peaks:
             sentences.append(
                 Sentence(
-                    "The peaks of the device are unknown, and so is the time lost: give --peak and "
-                    "--bandwidth."
+                    "The peaks of the device are unknown, and so is the time lost: give --peak."
                 )
             )
         if self.mfu is not None:
             sentences.append(
                 Sentence(
                     f"MFU {share(self.mfu)}: the FLOPs of products, convolutions and attention over"
-                    " those that the peak allows in the whole window; the table mfu has its parts."
+                    " those that the peak allows in the whole window; --by type has its parts."
                 )
             )
         listed = self.rows.filter(pl.col("flops").is_not_null())
@@ -179,48 +178,18 @@ class Roofline(Data):
         )
 
 
-@table(Roofline, needs_arguments=True)
-def roofline(
+@view(Roofline, needs_arguments=True)
+def _by_operator(
     trace: Trace,
     window: Window | None = None,
     *,
     peaks: Peaks | None = None,
-    tflops: Mapping[str, float] | None = None,
-    bandwidth: float | None = None,
+    peak: Mapping[str, float] | None = None,
     where: pl.Expr | str | None = None,
     sort: str | None = None,
-    top: int = 20,
+    top: int = MOST_ROWS,
 ) -> Roofline:
-    """Compare the kernels of each operator with the roofline of their device.
-
-    Communication kernels do not count. The minimum time of an operator is the longer of two: its
-    FLOPs at the peak of its type, and its bytes at the peak of the memory, each input read and each
-    output written once. Shapes and types are recorded with `record_shapes=True`.
-
-    Parameters
-    ----------
-    peaks
-        Peaks of the devices, instead of the table in `longpole.devices.peaks`.
-    tflops, bandwidth
-        Single peaks instead of those: TFLOP/s by type, such as `{"bf16": 800}`, and GB/s.
-
-    Raises
-    ------
-    ValueError
-        The condition is invalid, the column to sort by is unknown, or a peak is of an unknown type
-        or not positive.
-
-    Examples
-    --------
-    >>> from longpole.testing import TraceBuilder
-    >>> inputs = {"Input Dims": [[512, 512], [512, 512]], "Input type": ["float", "float"]}
-    >>> builder = TraceBuilder().operator("aten::mm", (0, 9), **inputs)
-    >>> trace = builder.launch("gemm", call=(1, 2), work=(2, 22)).read()
-    >>> found = roofline(trace, tflops={"fp32": 20}, bandwidth=1000)
-    >>> found.rows.select("flops", "n_bytes", "bound", "roof_ns").row(0)
-    (268435456, 3145728, 'compute', 13422)
-    """
-    known = device_peaks(trace, peaks, tflops=tflops, bandwidth=bandwidth)
+    known = device_peaks(trace, peaks, peak=peak)
     window = window_of(trace, window)
     if window is None:
         rows = pl.DataFrame(schema=frame_schema(RooflineRow))
@@ -235,8 +204,108 @@ def roofline(
     measured = measured_work(trace, window, where=None if where is None else pl.lit(value=False))
     hint = None if rows["flops"].count() else shapes_hint(trace)
     found = _sorted(_rooflines(rows, known), sort)
-    used_flops = mfu(trace, window, peaks=peaks, tflops=tflops, where=where).mfu
+    used_flops = mfu(trace, window, peaks=peaks, peak=peak, where=where).mfu
     return Roofline(window, found, used, path.length_ns, top, measured, hint, used_flops)
+
+
+_BY: Final[Mapping[str, Callable[..., Roofline | Mfu | pl.DataFrame]]] = {
+    "operator": _by_operator,
+    "type": mfu,
+    "counter": measured_work,
+}
+
+
+@overload
+def roofline(
+    trace: Trace,
+    window: Window | None = None,
+    *,
+    by: Literal["operator"] = "operator",
+    peaks: Peaks | None = None,
+    peak: Mapping[str, float] | None = None,
+    where: pl.Expr | str | None = None,
+    sort: str | None = None,
+    top: int | None = None,
+) -> Roofline: ...
+@overload
+def roofline(
+    trace: Trace,
+    window: Window | None = None,
+    *,
+    by: Literal["type"],
+    peaks: Peaks | None = None,
+    peak: Mapping[str, float] | None = None,
+    where: pl.Expr | str | None = None,
+    sort: str | None = None,
+    top: int | None = None,
+) -> Mfu: ...
+@overload
+def roofline(
+    trace: Trace,
+    window: Window | None = None,
+    *,
+    by: Literal["counter"],
+    peaks: Peaks | None = None,
+    peak: Mapping[str, float] | None = None,
+    where: pl.Expr | str | None = None,
+    sort: str | None = None,
+    top: int | None = None,
+) -> pl.DataFrame: ...
+@table(by=_BY)
+def roofline(
+    trace: Trace,
+    window: Window | None = None,
+    *,
+    by: Literal["operator", "type", "counter"] = "operator",
+    peaks: Peaks | None = None,
+    peak: Mapping[str, float] | None = None,
+    where: pl.Expr | str | None = None,
+    sort: str | None = None,
+    top: int | None = None,
+) -> Roofline | Mfu | pl.DataFrame:
+    """Compare the kernels of each operator with the roofline of their device.
+
+    Communication kernels do not count. The minimum time of an operator is the longer of two: its
+    FLOPs at the peak of its type, and its bytes at the peak of the memory, each input read and each
+    output written once. Shapes and types are recorded with `record_shapes=True`.
+
+    Parameters
+    ----------
+    by
+        `"operator"` has a row for each operator with the same inputs, most lost time first;
+        `"type"` one for each device and data type with the model FLOPs utilisation (MFU) of the
+        window; `"counter"` one for each operator whose kernels have performance counters, with
+        the FLOPs and bytes counted and by formula.
+    peaks
+        Peaks of the devices, instead of the table in `longpole.peaks`.
+    peak
+        Single peaks instead of those: TFLOP/s by type, and the memory bandwidth in GB/s, such as
+        `{"bf16": 800, "bandwidth": 3350}`.
+    where
+        A condition on the columns of `activities`; for `by="counter"` on those of `counters`.
+    top
+        How many rows to show; the rows hold all.
+
+    Raises
+    ------
+    ValueError
+        `by` or the condition is invalid, the column to sort by is unknown, or a peak is of an
+        unknown type or not positive.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> inputs = {"Input Dims": [[512, 512], [512, 512]], "Input type": ["float", "float"]}
+    >>> builder = TraceBuilder().operator("aten::mm", (0, 9), **inputs)
+    >>> trace = builder.launch("gemm", call=(1, 2), work=(2, 22)).read()
+    >>> found = roofline(trace, peak={"fp32": 20, "bandwidth": 1000})
+    >>> found.rows.select("flops", "n_bytes", "bound", "roof_ns").row(0)
+    (268435456, 3145728, 'compute', 13422)
+    >>> round(roofline(trace, by="type", peak={"fp32": 20}).mfu, 3)
+    0.61
+    """
+    options = {"peaks": peaks, "peak": peak, "where": where, "sort": sort, "top": top}
+    return ask_by(_BY, by, trace, window, **options)
 
 
 def _sorted(rows: pl.DataFrame, column: str | None) -> pl.DataFrame:

@@ -1,18 +1,21 @@
-"""Table `steps`: the steps of the program, with their windows."""
+"""Table `steps`: the steps of the program with their windows, and iterations of a server."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import polars as pl
 
 from longpole.engine.critical_path.windows import core_window
 from longpole.rows.frames import frame_of
 from longpole.rows.selection import matching
-from longpole.tables.catalogue import table
+from longpole.tables.catalogue import ask_by, table, view
+from longpole.tables.iterations import iterations
 from longpole.tables.needs import STEPS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
@@ -37,51 +40,85 @@ def _has_numbers(rows: pl.DataFrame) -> bool:
     return not _lacks_numbers(rows)
 
 
-@table(
+@view(
     needs=(STEPS,),
     empty="No step overlaps it.",
     legend=((_has_numbers, _MARKED), (_lacks_numbers, _REPEATED)),
     is_of_host=True,
 )
-def steps(
+def _by_step(
     trace: Trace,
     window: Window | None = None,
     *,
     where: pl.Expr | str | None = None,
     step_name: str | None = None,
 ) -> pl.DataFrame:
-    """List the steps of a window, or of the whole trace.
-
-    If nothing marks steps, but GPU activities repeat, the repetitions that answers use are listed:
-    `step` is null, `name` is `repetition`, and `between` of `choose_window` takes their window.
-
-    Parameters
-    ----------
-    window
-        From `choose_window`: only steps that overlap it.
-    where
-        A condition on the columns of `Trace.steps`.
-    step_name
-        A regular expression for the annotations that mark steps.
-
-    Returns
-    -------
-    DataFrame
-        The columns of `Trace.steps`, and `period_ns`: the length of the window of a step, from the
-        end of the previous one.
-
-    Examples
-    --------
-    >>> from longpole.testing import TraceBuilder
-    >>> steps(TraceBuilder().step(3, (0, 10)).read())["step"].to_list()
-    [3]
-    """
     found = trace.steps if step_name is None else frame_of(trace.core.steps(step_name))
     found = matching(_repetitions(trace, found) if found.is_empty() else found, where)
     found = found if window is None else window.clip(found).drop("inside_ns")
     period = pl.col("window_end_ns") - pl.col("window_start_ns")
     first = ("step", "name", "period_ns", "duration_ns", "complete", "event")
     return found.with_columns(period_ns=period).select(*first, pl.exclude(first))
+
+
+_BY: Final[Mapping[str, Callable[..., pl.DataFrame]]] = {
+    "step": _by_step,
+    "iteration": iterations,
+}
+
+
+@table(by=_BY)
+def steps(
+    trace: Trace,
+    window: Window | None = None,
+    *,
+    by: Literal["step", "iteration"] = "step",
+    where: pl.Expr | str | None = None,
+    step_name: str | None = None,
+) -> pl.DataFrame:
+    """List the steps of a program, or the iterations of an inference server.
+
+    If nothing marks steps, but GPU activities repeat, the repetitions that answers use are listed:
+    `step` is null, `name` is `repetition`, and `between` of `choose_window` takes their window.
+
+    Iterations are recognised by the annotations of vLLM, SGLang and TensorRT-LLM, else by Python
+    functions of the server, else by repeated graph launches. An activity belongs to the iteration
+    in which it was launched, up to the start of the next.
+
+    Parameters
+    ----------
+    window
+        From `choose_window`: only steps that overlap it, or iterations that start in it.
+    by
+        `"step"` has a row for each step with its window, `"iteration"` one for each decode step,
+        prefill step or mixed batch of a server with its times.
+    where
+        A condition on the columns of the result.
+    step_name
+        A regular expression for the annotations that mark steps, for `by="step"`.
+
+    Returns
+    -------
+    DataFrame
+        By step the columns of `Trace.steps`, and `period_ns`: the length of the window of a step,
+        from the end of the previous one.
+
+    Raises
+    ------
+    ValueError
+        `by` or the condition is invalid.
+
+    Examples
+    --------
+    >>> from longpole.testing import TraceBuilder
+    >>> steps(TraceBuilder().step(3, (0, 10)).read())["step"].to_list()
+    [3]
+    >>> builder = TraceBuilder().annotation("step[DECODE bs=8]", (0, 50))
+    >>> builder = builder.launch("model", call=(20, 30), work=(32, 90), by="cudaGraphLaunch")
+    >>> steps(builder.read(), by="iteration").select("kind", "requests", "replay_ns").row(0)
+    ('decode', 8, 58000)
+    """
+    return ask_by(_BY, by, trace, window, where=where, step_name=step_name)
 
 
 def _repetitions(trace: Trace, empty: pl.DataFrame) -> pl.DataFrame:

@@ -29,7 +29,7 @@ COMMANDS = [
     ["path"],
     ["whatif"],
     ["table", "operators", "--shapes"],
-    ["table", "roofline", "--peak", "fp32=20", "--peak", "fp16=200", "--bandwidth", "900"],
+    ["table", "roofline", "--peak", "fp32=20", "--peak", "fp16=200", "--peak", "bandwidth=900"],
     ["table", "mfu", "--peak", "fp32=20"],
     *(["table", name] for name in tables()),
 ]

@@ -63,7 +63,7 @@ __all__ = [
 ]
 
 TABLE: Final = "longpole.table/1"
-WHOLE_TABLES: Final = frozenset(("iterations", "steps"))
+WHOLE_TABLES: Final = frozenset(("steps",))
 """Tables that list the whole trace without a window."""
 _OF_ASCEND: Final = frozenset(("ascend_overlap", "collective_waits", "communication_links"))
 _OF_SIDES: Final[Mapping[Side, str]] = {

@@ -27,7 +27,7 @@ from longpole.tables.table_blocks import answer_blocks
 from longpole.words.wording import count, duration, operator_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from longpole.answer import Verdict
     from longpole.cli.ask.windows import Asked
@@ -50,9 +50,9 @@ _MOST_ROWS_OF_SEVERAL: Final = 20
 _MOST_TRACES: Final = 16
 _RELEVANT: Final[dict[Side, tuple[str, ...]]] = {
     "kernels": ("kernels", "roofline"),
-    "host": ("host_while_idle", "idle_time"),
-    "communication": ("communication", "overlap"),
-    "copies": ("copies", "overlap"),
+    "host": ("idle by host", "idle"),
+    "communication": ("communication", "breakdown"),
+    "copies": ("copies", "breakdown"),
 }
 """Tables with more detail about what limits a program."""
 APART: Final = (
@@ -191,7 +191,7 @@ class _About:
             self.trace,
             found,
             path,
-            mfu=self.figures("mfu", window),
+            mfu=self.figures("roofline", window, by="type"),
             roofline=self.figures("roofline", window),
             memory=self.figures("memory"),
             key=f"{self.before}more-remedies",
@@ -200,10 +200,10 @@ class _About:
         parts = [*parts, *caveats(found.verdict, warnings)]
         return self.section("verdict", "Verdict", parts)
 
-    def figures(self, name: str, window: Window | None = None) -> Any:
+    def figures(self, name: str, window: Window | None = None, **options: str) -> Any:
         """Answer a question whose figure is shown on a tile; None if it cannot be answered."""
         try:
-            return question(name)(self.trace, window)
+            return question(name)(self.trace, window, **options)
         except (LongpoleError, ValueError):
             return None
 
@@ -240,10 +240,9 @@ class _About:
         relevant = [name for side in verdict.sides for name in _RELEVANT[side]]
         answers: list[Part] = []
         unanswered: dict[str, list[str]] = {}
-        asked = {name: told for name, told in questions().items() if name not in PATH_TABLES}
-        names = dict.fromkeys([*relevant, *asked])
-        for name, by in _each_view(names):
-            title = name if by == next(iter(views_of(name))) else f"{name} by {by}"
+        asked, views = questions(), _views()
+        for title in dict.fromkeys([*relevant, *views]):
+            name, by = views[title]
             blocks = self.answer(name, window, by)
             if all(isinstance(block, Sentence) for block in blocks):
                 told = " ".join(block.text for block in blocks if isinstance(block, Sentence))
@@ -279,11 +278,14 @@ class _About:
         return self.section("diagnostics", "Diagnostics", blocks)
 
 
-def _each_view(names: Iterable[str]) -> Iterator[tuple[str, str | None]]:
-    """Yield the name of each table with each kind of its rows."""
-    for name in names:
-        for by in views_of(name):
-            yield name, by
+def _views() -> dict[str, tuple[str, str | None]]:
+    """Return each table and kind of rows by its title; the critical path has a section itself."""
+    names = [name for name in questions() if name not in PATH_TABLES]
+    return {
+        f"{name} by {by}" if number else name: (name, by)
+        for name in names
+        for number, by in enumerate(views_of(name))
+    }
 
 
 def _linked(

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from longpole import idle_time
+from longpole import idle
 from longpole.engine.windows import Window
 from longpole.testing import TraceBuilder
 
@@ -28,7 +28,7 @@ def causes(trace, start_us, end_us):
     origin_ns = trace.window[0]
     span_ns = (origin_ns + start_us * US, origin_ns + end_us * US)
     window = Window("time_range", None, *span_ns, reason="given")
-    rows = idle_time(trace, window)
+    rows = idle(trace, window)
     rows = rows.filter(rows["stream"].is_null())
     return dict(rows.select("cause", "duration_ns").iter_rows())
 

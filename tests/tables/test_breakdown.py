@@ -13,8 +13,9 @@ from longpole.testing import TraceBuilder
 
 def rows(builder, **options):
     trace = builder.read()
-    found = longpole.overlap(trace, longpole.choose_window(trace, **options))
-    return {row.activity: (row.duration_ns, row.exposed_ns) for row in found.rows}
+    found = longpole.breakdown(trace, longpole.choose_window(trace, **options)).row(0, named=True)
+    parts = ("communication", "copy")
+    return {part: (found[f"{part}_total_ns"], found[f"{part}_ns"]) for part in parts}
 
 
 def test_communication_beside_a_kernel_is_hidden_and_the_rest_is_exposed():
@@ -41,7 +42,8 @@ def test_a_step_counts_only_what_runs_in_it():
 
 def test_where_nothing_is_communicated_no_share_is_made_up():
     trace = TraceBuilder().launch("gemm", call=(0, 1), work=(1, 30)).read()
-    assert {row.hidden_share for row in longpole.overlap(trace).rows} == {None}
+    found = longpole.breakdown(trace)
+    assert set(found["communication_hidden_share"]) == set(found["copy_hidden_share"]) == {None}
 
 
 def test_the_command_looks_at_an_annotation_or_between_two_times(capsys, tmp_path):
@@ -55,17 +57,21 @@ def test_the_command_looks_at_an_annotation_or_between_two_times(capsys, tmp_pat
     )
 
     def exposed_ns(*options):
-        assert program.run(["table", path, "overlap", "--json", *options]) == 0
-        rows = json.loads(capsys.readouterr().out)["data"]["rows"]
-        return next(row["exposed_ns"] for row in rows if row["activity"] == "communication")
+        assert program.run(["table", path, "breakdown", "--json", *options]) == 0
+        return json.loads(capsys.readouterr().out)["data"]["rows"][0]["communication_ns"]
 
     assert exposed_ns("--annotation", "first") == 5_000
     assert exposed_ns("--annotation", "second") == 15_000
     assert exposed_ns("--between", "5000", "30000") == 8_000
-    assert program.run(["table", path, "overlap", "--annotation", "first", "--whole"]) == 2
+    assert program.run(["table", path, "breakdown", "--annotation", "first", "--whole"]) == 2
 
 
-@pytest.mark.parametrize(("name", "option"), [("overlap", "--sort"), ("mfu", "--top")])
-def test_an_option_that_a_table_with_figures_does_not_take_is_refused(capsys, name, option):
-    assert program.run(["table", "trace.json", name, option, "1"]) == 2
-    assert f"{option} does not apply to {name}" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("name", "option"), [("memory", "--sort"), ("idle --by host", "--where"), ("queue", "--peak")]
+)
+def test_an_option_that_a_table_does_not_take_is_refused(capsys, name, option):
+    assert program.run(["table", "trace.json", *name.split(), option, "a=1"]) == 2
+    told = capsys.readouterr().err
+    table = name.replace("--by", "by")
+    of_others = f"{option} is an option of roofline, not of {table}"
+    assert f"{option} does not apply to {table}" in told or of_others in told

@@ -1,4 +1,4 @@
-"""Table `counters_by_operator`: performance counters of kernels, with their operators."""
+"""Table `counters`: performance counters of kernels, with their operators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Source = Trace | str | os.PathLike[str]
 
-__all__ = ["counters_by_operator", "get_counter_data_with_operators", "unmatched_counters"]
+__all__ = ["counters", "get_counter_data_with_operators", "unmatched_counters"]
 
 
 @table(
@@ -32,7 +32,7 @@ __all__ = ["counters_by_operator", "get_counter_data_with_operators", "unmatched
     needs=(COUNTERS,),
     empty="No kernel with counters was launched in it.",
 )
-def counters_by_operator(
+def counters(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:
     """Join the performance counters of each kernel with the operators that launched it.
@@ -59,7 +59,7 @@ def counters_by_operator(
     ...     ph="X", cat="cuda_profiler_range", name="gemm", pid=0, tid=0, ts=0, dur=9,
     ...     args={counter: 64},
     ... ).read()
-    >>> counters_by_operator(trace).select("kernel_name", "bottom_level_op", "flops").row(0)
+    >>> counters(trace).select("kernel_name", "bottom_level_op", "flops").row(0)
     ('gemm', 'aten::mm', 128)
     """
     found = trace.counters_by_operator()

@@ -1,4 +1,4 @@
-"""Table `annotation_times`: the time of annotations in a window, by name."""
+"""Table `annotations`: the time of annotations in a window, by name."""
 
 from __future__ import annotations
 
@@ -17,30 +17,31 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["AnnotationTimeRow", "annotation_times"]
+__all__ = ["AnnotationRow", "annotations"]
 
 _SIDES: Final = {"annotation": "host", "device_annotation": "device"}
 
 
-class AnnotationTimeRow(DurationFigures):
+class AnnotationRow(DurationFigures):
     """All annotations with the same name, on the host or on a device."""
 
     side: Literal["host", "device"]
     """`host`; or `device` for the range that the profiler recorded around the kernels launched by
-    the annotated thread. Kernels of backward passes are not included (see `annotated_kernels`)."""
+    the annotated thread. Kernels of backward passes are not included (see `kernels` by
+    annotation)."""
     name: str
     count: int
     duration_ns: int
     """Sum of the parts inside the window. Nested ranges with the same name count twice."""
 
 
-@table(
-    AnnotationTimeRow,
+@table(  # type: ignore[no-redef]
+    AnnotationRow,
     needs=(ANNOTATIONS,),
     empty="No annotation ran in it.",
     is_of_host=True,
 )
-def annotation_times(
+def annotations(
     trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:
     """Rank the annotations of a window by total time, on threads and on streams.
@@ -61,7 +62,7 @@ def annotation_times(
     >>> from longpole.testing import TraceBuilder
     >>> builder = TraceBuilder().annotation("fit", (0, 50)).annotation("fit", (50, 80))
     >>> trace = builder.operator("aten::mm", (0, 80)).read()
-    >>> annotation_times(trace).select("side", "name", "count", "mean_ns").row(0)
+    >>> annotations(trace).select("side", "name", "count", "mean_ns").row(0)
     ('host', 'fit', 2, 40000.0)
     """
     window = window_of(trace, window)
