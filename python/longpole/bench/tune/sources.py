@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["digest_of", "environment_digest", "imported_files", "program_files"]
 
 _MOST_BYTES: Final = 10_000_000
-"""Larger files are told apart by size and time of change."""
+"""Maximum size of a file whose contents count; of a larger one, size and time of change do."""
 _MOST_FILES: Final = 1_000
 _THAT_MATTER: Final = re.compile(
     r".*_NUM_THREADS|(CUDA|HIP|HSA|ROCR|GPU|ASCEND|ZE|ONEAPI|OMP|GOMP|KMP|MKL|OPENBLAS|BLIS|NUMEXPR"
