@@ -155,7 +155,7 @@ def test_a_step_with_nothing_in_it_is_no_usage_error(tmp_path, capsys):
     "words",
     [
         ["table", "{}", "roofline", "--peak", "bf16={number}"],
-        ["table", "{}", "roofline", "--bandwidth", "{number}"],
+        ["table", "{}", "roofline", "--peak", "bandwidth={number}"],
         ["mcp", "--timeout", "{number}", "."],
         ["mcp", "--memory-limit", "{number}", "."],
         ["bench", "run", "jobs.jsonl", "--timeout", "{number}"],

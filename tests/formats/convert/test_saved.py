@@ -30,7 +30,7 @@ COMMANDS = [
     ["whatif"],
     ["table", "operators", "--shapes"],
     ["table", "roofline", "--peak", "fp32=20", "--peak", "fp16=200", "--peak", "bandwidth=900"],
-    ["table", "mfu", "--peak", "fp32=20"],
+    ["table", "roofline", "--by", "type", "--peak", "fp32=20"],
     *(["table", name] for name in tables()),
 ]
 
