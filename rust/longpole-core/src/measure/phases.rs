@@ -131,7 +131,7 @@ fn launching(tables: &Tables, is_main: &[bool], anchors: &[u32]) -> Vec<LaneId> 
     all.filter(|&lane| launch.is_empty() || launch.contains(&process(lane))).collect()
 }
 
-/// The time of a thread in each phase, and what tells about the rest.
+/// The time of a thread in each phase, and the evidence for the rest.
 #[derive(Default)]
 struct Thread {
     phases: [Spans; N_PHASES],
@@ -220,8 +220,8 @@ fn note_operators(tables: &Tables, nesting: &Nesting, threads: &mut [Thread]) {
     }
 }
 
-/// Notes the operators of the forward pass: those that the backward pass differentiates. If the
-/// trace does not tell, it can be any operator outside marks.
+/// Notes the operators of the forward pass: those that the backward pass differentiates. Without
+/// such links, it can be any operator outside marks.
 fn note_forward(tables: &Tables, links: &[BackwardLink], threads: &mut [Thread]) {
     let events = &tables.events;
     let linked: BTreeSet<_> = links.iter().map(|link| link.forward).collect();
