@@ -169,7 +169,7 @@ def test_a_number_that_is_none_is_a_usage_error(words, number, trace, capsys):
     given = [word.format(trace, number=number) for word in words]
     assert run(given) == 2
     err = capsys.readouterr().err
-    told = ("is not a number", "is not at least", "is not above", "is not TYPE=TFLOPS")
+    told = ("is not a number", "is not at least", "is not above", "is not NAME=NUMBER")
     assert any(words in err for words in told)
 
 
