@@ -44,7 +44,7 @@ class Answer(NamedTuple):
     def errors(self, *, named: bool) -> dict[str, float]:
         """By how much sides gain more than is said, of the named sides or of all."""
         sides = self.sides if named else tuple(self.truth)
-        return {side: self.truth[side] - max(self.gains[side], 0.0) for side in sides}
+        return {side: self.truth[side] - max(self.gains[side].value, 0.0) for side in sides}
 
 
 def main() -> None:
@@ -78,7 +78,7 @@ def _plain(seed: int, answer: Judged) -> Answer:
         seed=seed,
         status=verdict.status,
         sides=verdict.sides,
-        gains={side: max(gain, 0.0) for side, gain in verdict.gains.items()},
+        gains={side: max(gain.value, 0.0) for side, gain in verdict.gains.items()},
         truth=answer.truth,
         is_clear=answer.is_clear,
         is_right=answer.is_right,
@@ -111,7 +111,7 @@ def _print_worst(answers: Sequence[Answer], count: int) -> None:
 
     for answer in sorted(answers, key=size, reverse=True)[:count]:
         both = [
-            f"{side} {100 * answer.gains[side]:.1f} ({100 * true:.1f})"
+            f"{side} {100 * answer.gains[side].value:.1f} ({100 * true:.1f})"
             for side, true in answer.truth.items()
         ]
         wrong = "" if answer.is_right or not answer.is_clear else " WRONG"

@@ -72,4 +72,4 @@ def steps(
 
 def named(builder: TraceBuilder) -> list[str]:
     """List the remedies that the verdict of a trace names."""
-    return [row.remedy for row in builder.read().verdict().remedies if row.gain_low > 0.005]
+    return [row.remedy for row in builder.read().verdict().remedies if row.gain.low > 0.005]

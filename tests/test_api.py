@@ -130,6 +130,7 @@ def test_few_modules_know_the_core():
         "formats/profiles.py",
         "formats/read.py",
         "remedies/facts.py",
+        "remedies/gains.py",
         "trace/removed_cost.py",
         "rows/selection/evaluation.py",
         "trace/sweeps.py",

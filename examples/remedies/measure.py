@@ -277,7 +277,7 @@ def _said(verdict: Verdict) -> Row:
             {
                 "remedy": found.remedy,
                 "named": found.named,
-                "gain": [round(found.gain_low, 4), round(found.gain_high, 4)],
+                "gain": [round(found.gain.low, 4), round(found.gain.high, 4)],
                 "advice": found.advice,
             }
             for found in verdict.remedies

@@ -4,7 +4,7 @@ from typing import Any, BinaryIO, Final, TypeAlias, final
 
 from longpole.engine.recording_cost import OverheadParts
 from longpole.formats.convert.execution_trace import Method
-from longpole.remedies.parts import Fact, VerdictParts
+from longpole.remedies.parts import CoreParts, GainParts, Side
 from longpole.words.recording import Profiler
 
 _ActivityRow: TypeAlias = tuple[int, int | None, int | None, int | None, str, int, int, int, int]
@@ -133,8 +133,10 @@ class Facts:
     def text(self, event: int, key: str) -> str | None: ...
     def pageable_ends(self, event: int) -> tuple[bool, bool]: ...
     def gains(
-        self, changes: Sequence[Sequence[tuple[Any, ...]]]
-    ) -> list[tuple[int, float, float, float, Fact, Fact]]: ...
+        self,
+        possible: Sequence[tuple[Sequence[tuple[Any, ...]], Sequence[tuple[Any, ...]] | None]],
+    ) -> list[GainParts]: ...
+    def gains_of_sides(self) -> list[tuple[Side, GainParts]]: ...
 
 @final
 class CriticalPath:
@@ -281,7 +283,7 @@ class Trace:
         data_load: str | None,
         step_name: str | None,
         every_window: bool,
-    ) -> tuple[VerdictParts, Facts]: ...
+    ) -> tuple[CoreParts, Facts]: ...
     def without_profiler(
         self, step_time_ns: int | None, *, data_load: str | None, step_name: str | None
     ) -> tuple[OverheadParts, Trace | None]: ...

@@ -13,6 +13,8 @@ from longpole.answer.values import with_trace
 from longpole.cli import program
 from longpole.cli.answer import exit_codes
 from longpole.files.damage import Damage
+from longpole.remedies.gains import gains_of_sides
+from longpole.remedies.limits import Both, NoDevice, NoneAlone, NotShown, Sides, Waits
 from longpole.report.text import text
 from longpole.testing import TraceBuilder
 from real_traces import SHARED
@@ -85,12 +87,13 @@ def test_of_a_corrupt_archive_nothing_is_concluded(place):
     assert verdict is None or verdict.status == "inconclusive"
 
 
-@pytest.mark.parametrize("status", ["ok", "balanced", "inconclusive", "no_device"])
-def test_every_verdict_says_the_damage_first(status):
-    # Where waits lead, the status is ok and no side is named.
+@pytest.mark.parametrize(
+    "limit", [Sides(("host",)), Waits(), Both(), NoneAlone(), NotShown("unlinked"), NoDevice()]
+)
+def test_every_verdict_says_the_damage_first(limit):
     trace = training().read()
-    parts, _ = trace.core.verdict(("usual",), data_load=None, step_name=None, every_window=False)
-    parts = with_trace(parts) | {"status": status, "sides": []}
+    parts, core = trace.core.verdict(("usual",), data_load=None, step_name=None, every_window=False)
+    parts = with_trace(parts, gains_of_sides(core)) | {"limit": limit}
     found = damaged(trace.verdict(), parts, Damage(is_grave=False, sentence="It is damaged."))
     assert found.sentence.startswith("It is damaged. The median step takes 100 µs")
 
@@ -200,7 +203,8 @@ def test_a_window_that_damage_may_have_taken_is_missed_with_the_damage(window, t
         with pytest.raises(longpole.WindowError, match="\nhint: the trace is damaged \\("):
             ask(**window)
     [(name, value)] = window.items()
-    assert program.run(["path", str(path), f"--{name}", str(value)]) == exit_codes.USAGE
+    option = "--step" if name == "step" else "--window"
+    assert program.run(["path", str(path), option, str(value)]) == exit_codes.USAGE
     error, hint = capsys.readouterr().err.splitlines()[:2]
     assert error.startswith("error: ")
     assert error.endswith("[no_such_window]")

@@ -14,11 +14,11 @@ def test_a_thread_that_may_wait_for_another_one_leaves_the_side_open(seed, tmp_p
     run = simulate("random", seed=seed)
     run.write(tmp_path / "kineto.json")
     write_rocpd(run, tmp_path / "results.db")
-    assert read_trace(tmp_path / "kineto.json").verdict().sides == ("kernels",)
+    assert read_trace(tmp_path / "kineto.json").verdict().sides[0] in {"kernels", "waits"}
     verdict = read_trace(tmp_path / "results.db").verdict()
     assert (verdict.status, verdict.cause) == ("inconclusive", "host_waits")
     assert "at work or waiting for another thread" in verdict.sentence
-    assert verdict.bounds["kernels"].high > verdict.bounds["host"].high
+    assert verdict.gains["kernels"].high > verdict.gains["host"].high
 
 
 def test_a_single_thread_that_launches_late_is_held_up_by_the_host_whatever_it_does():
@@ -27,7 +27,7 @@ def test_a_single_thread_that_launches_late_is_held_up_by_the_host_whatever_it_d
         builder.launch("a", call=(at, at + 4), work=(at + 5, at + 8))
     verdict = builder.read().verdict()
     assert verdict.sides == ("host",)
-    assert verdict.bounds["host"].low == verdict.bounds["host"].high
+    assert verdict.gains["host"].low == verdict.gains["host"].high
     text = "outside runtime API calls and may be waiting; record operators"
     assert any(text in line for line in verdict.actions)
 
@@ -50,5 +50,5 @@ def test_a_gap_is_open_only_if_another_thread_may_have_waited_for_a_device(name,
             kernel("K", at + 9, at + 29, number),
             call(name, at + 30, at + 30 + lasts_us, tid=2),
         ]
-    bounds = read(events).verdict().bounds["host"]
+    bounds = read(events).verdict().gains["host"]
     assert (bounds.low < bounds.high) == is_open

@@ -118,7 +118,7 @@ def test_a_time_range_names_the_steps_that_it_contains(end_us, told, tmp_path, c
     verdict = builder.read().verdict(between=(99_000, end_us * 1000))
     assert verdict.sentence.startswith(told)
     path = builder.write(tmp_path / "trace.json")
-    between = ["--between", "99us", f"{end_us}us"]
+    between = ["--window", f"99us..{end_us}us"]
     for command in ("summary", "path", "whatif"):
         assert run([command, str(path), *between]) == 0
         assert told in " ".join(capsys.readouterr().out.split())

@@ -25,24 +25,24 @@ def _silent(n_missing: int) -> Verdict:
 
 def test_a_pause_in_which_no_number_is_missing_is_time_of_the_host():
     verdict = _silent(0)
-    assert verdict.bounds["host"].low == verdict.bounds["host"].high
-    assert verdict.bounds["kernels"].low == verdict.bounds["kernels"].high
+    assert verdict.gains["host"].low == verdict.gains["host"].high
+    assert verdict.gains["kernels"].low == verdict.gains["kernels"].high
 
 
 def test_a_pause_in_which_numbers_are_missing_may_have_been_a_wait():
     complete, lossy = _silent(0), _silent(3)
     share = (SILENT_US - 4 * PERIOD_US) / (SILENT_US + 40 * PERIOD_US)
-    assert lossy.bounds["host"].low < complete.bounds["host"].low - share
-    assert lossy.bounds["host"].high == complete.bounds["host"].high
-    assert lossy.bounds["kernels"].high > complete.bounds["kernels"].high + share
-    assert lossy.bounds["host"].low_by == "missing_activities"
+    assert lossy.gains["host"].low < complete.gains["host"].low - share
+    assert lossy.gains["host"].high == complete.gains["host"].high
+    assert lossy.gains["kernels"].high > complete.gains["kernels"].high + share
+    assert lossy.gains["host"].low_by == "missing_activities"
 
 
 def test_numbers_tell_nothing_where_most_calls_leave_some_out():
     builder = TraceBuilder()
     for launch in range(40):
         _launch(builder, PERIOD_US * launch + (launch >= 20) * SILENT_US, 1 + 3 * launch)
-    host = builder.read().verdict().bounds["host"]
+    host = builder.read().verdict().gains["host"]
     assert host.low == host.high
 
 
@@ -54,7 +54,7 @@ def test_a_lost_launch_in_the_range_of_a_collective_may_communicate():
         builder.operator(name, (1200, 1210))
         builder.call("cudaLaunchKernel", (1202, 1206), correlation=41)
         builder.call("cudaDeviceSynchronize", (1212, 1900), correlation=42)
-        return builder.read().verdict(whole=True).bounds["communication"].high
+        return builder.read().verdict(whole=True).gains["communication"].high
 
     assert greatest_gain("aten::mm") == 0
     assert greatest_gain("nccl:all_reduce") > 0.3
@@ -72,13 +72,13 @@ def _kernels_alone(gap_us: float) -> Verdict:
 def test_without_any_launch_the_host_may_have_taken_all_the_time():
     verdict = _kernels_alone(gap_us=25)
     assert (verdict.status, verdict.sides, verdict.cause) == ("inconclusive", (), "unlinked")
-    assert verdict.bounds["kernels"].low <= 0.011, "the last kernel alone is behind all launches"
-    assert verdict.bounds["kernels"].high > 0.75
+    assert verdict.gains["kernels"].low <= 0.011, "the last kernel alone is behind all launches"
+    assert verdict.gains["kernels"].high > 0.75
     assert "GPU activities fill 80 % of the time" in verdict.sentence
 
 
 def test_without_any_launch_a_device_that_is_always_busy_is_what_limits():
     verdict = _kernels_alone(gap_us=1)
     assert (verdict.status, verdict.sides) == ("ok", ("kernels",))
-    assert verdict.bounds["kernels"].low <= 0.011
+    assert verdict.gains["kernels"].low <= 0.011
     assert "at most 99 %" in verdict.sentence

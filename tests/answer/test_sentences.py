@@ -12,6 +12,7 @@ import longpole
 from longpole.answer.blocks import ranked
 from longpole.answer.gains import n_words
 from longpole.cli import program
+from longpole.remedies.gains import _gain
 from longpole.report.text import text
 from longpole.testing import TraceBuilder
 from longpole.words.wording import whole_percent
@@ -52,7 +53,7 @@ def beside(name: str) -> longpole.Trace:
 
 def test_what_can_be_done_is_listed_by_what_it_surely_saves():
     verdict = loops().read().verdict()
-    gains = [row.gain_low for row in verdict.remedies if row.remedy != "blocking_calls"]
+    gains = [row.gain.low for row in verdict.remedies if row.remedy != "blocking_calls"]
     assert all(gain >= 0.79 * max(gains[place:]) for place, gain in enumerate(gains))
     assert "DataLoader" in verdict.actions[0]
     assert len(verdict.actions) <= 3
@@ -70,7 +71,11 @@ def test_waits_that_gain_more_than_any_work_are_listed_first():
         builder.launch("ncclDevKernel_AllReduce_Sum_f32", call=call, work=work, stream=9)
         builder.call("cudaStreamSynchronize", (begin + 67, begin + 98))
     verdict = builder.read().verdict()
-    assert "waits limit it more than any work does" in verdict.sentence
+    assert "waits limit it more than any work does: " in verdict.sentence
+    assert verdict.to_dict()["limit"] == {"kind": "waits"}
+    assert verdict.sides == ("waits",)
+    work = max(gain.value for side, gain in verdict.gains.items() if side != "waits")
+    assert verdict.gains["waits"].value > work
     assert verdict.actions[0].startswith("Do not wait for the GPU")
 
 
@@ -256,7 +261,7 @@ def test_one_gap_is_named_and_the_rest_is_answered():
     assert (verdict.status, verdict.sides) == ("ok", ("kernels",))
     assert verdict.sentence.startswith("Without one gap of 401 µs before gemm, in which ")
     assert "no device is busy" in verdict.sentence
-    assert verdict.gains["kernels"] > 0.8
+    assert verdict.gains["kernels"].value > 0.8
     assert verdict.sentence.count(" takes 1.01 ms, recomputed;") == 1
     # Ten kernels of 90 us: the share is of the same 1.01 ms.
     assert verdict.actions[0].startswith("gemm takes 89 % of the time (10 kernels; ")
@@ -265,15 +270,15 @@ def test_one_gap_is_named_and_the_rest_is_answered():
 def test_answers_about_the_time_with_a_gap_say_so(tmp_path, capsys):
     path = str(gaps(1).write(tmp_path / "trace.json"))
     told = "the 1.41 ms with the gap of 401 µs that the verdict leaves out."
-    assert program.run(["summary", path, "--whole"]) == 0
+    assert program.run(["summary", path, "--window=all"]) == 0
     assert f"Shares in tables are of {told}" in " ".join(capsys.readouterr().out.split())
-    program.run(["whatif", path, "--whole", "--scale", "kernel=0.5"])
+    program.run(["whatif", path, "--window=all", "--scale", "kernel=0.5"])
     assert f"The change is computed for {told}" in " ".join(capsys.readouterr().out.split())
-    program.run(["report", path, "--whole", "-o", str(tmp_path / "report.html")])
+    program.run(["report", path, "--window=all", "-o", str(tmp_path / "report.html")])
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert told[4:-1] in page
     path = str(gaps(0).write(tmp_path / "without.json"))
-    assert program.run(["summary", path, "--whole"]) == 0
+    assert program.run(["summary", path, "--window=all"]) == 0
     assert "Shares in tables" not in capsys.readouterr().out
 
 
@@ -313,7 +318,7 @@ def test_a_gap_before_the_first_activity_may_be_work_from_before_the_recording(h
 def test_time_that_is_unexplained_in_many_places_leaves_the_answer_open_or_bounded():
     verdict = gaps(6).read().verdict(whole=True)
     assert "Without one gap" not in verdict.sentence
-    assert verdict.bounds["kernels"].low < verdict.bounds["kernels"].high
+    assert verdict.gains["kernels"].low < verdict.gains["kernels"].high
 
 
 EXPERT = {
@@ -363,16 +368,20 @@ def test_an_inconclusive_verdict_does_not_say_that_no_remedy_was_found():
 
 def test_a_gain_that_depends_on_missing_records_says_so():
     [row, *_] = loops().read().verdict().remedies
-    open_ended = replace(row, gain_low=0.0, gain_high=0.5, high_by="unexplained_time")
     missing = "depending on what the trace does not show"
-    assert missing in text([ranked([open_ended])]).replace("\n  ", " ")
-    for known in (replace(open_ended, high_by="recorded"), replace(open_ended, gain_low=0.3)):
-        assert missing not in text([ranked([known])]).replace("\n  ", " ")
+    gains = {
+        (0.0, "unexplained_time"): True,
+        (0.0, "recorded"): False,
+        (0.3, "unexplained_time"): False,
+    }
+    for (low, high_by), is_open in gains.items():
+        shown = replace(row, gain=_gain((0, low, low, 0.5, "recorded", high_by)))
+        assert (missing in text([ranked([shown])]).replace("\n  ", " ")) == is_open
 
 
 def test_where_no_side_alone_limits_the_first_two_are_told_with_what_both_gain():
     trace = longpole.read_trace(RECORDINGS / "decode.after.json.gz").without_profiler()
-    value, note = trace.verdict().limit
+    value, note = trace.verdict().limited_by
     assert value == "no single side"
     assert note == "kernels up to 1 %, host less than 1 %; host and kernels together up to 86 %"
     assert "the kernels up to 1 %, the host less than 1 %" in trace.verdict().sentence

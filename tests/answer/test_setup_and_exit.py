@@ -145,7 +145,7 @@ def test_the_call_of_a_copy_from_pageable_memory_goes_with_the_copy():
         builder.call("cudaDeviceSynchronize", (begin + 9_530, begin + 9_910))
     verdict = builder.read().verdict()
     assert verdict.sides == ("copies",)
-    assert verdict.gains["copies"] == pytest.approx(0.95, abs=0.02)
+    assert verdict.gains["copies"].value == pytest.approx(0.95, abs=0.02)
 
 
 def test_staging_is_no_wait_that_can_be_removed():
@@ -157,7 +157,7 @@ def test_staging_is_no_wait_that_can_be_removed():
         builder.launch("solve", call=(begin + 10, begin + 20), work=(begin + 100, begin + 3_000))
         call, work = (begin + 100, begin + 9_500), (begin + 3_010, begin + 9_600)
         builder.launch(name, by="cudaMemcpyAsync", call=call, work=work)
-    remedies = {it.remedy: it.gain_high for it in builder.read().verdict().remedies}
+    remedies = {it.remedy: it.gain.high for it in builder.read().verdict().remedies}
     assert remedies["blocking_calls"] < 0.35
 
 

@@ -11,6 +11,7 @@ from longpole.answer import actions
 from longpole.answer.spent import spent_on
 from longpole.cli.program import run
 from longpole.remedies import recurring_call
+from longpole.remedies.limits import Sides
 from longpole.testing import TraceBuilder
 from longpole.words.wording import short_name
 from oracles.simulator.scenarios import run_scenario
@@ -64,8 +65,8 @@ def loading(begin, number):
 def test_a_program_whose_host_is_slow_is_held_up_by_the_host():
     verdict = read(loop(host_bound)).verdict()
     assert (verdict.status, verdict.sides) == ("ok", ("host",))
-    assert verdict.gains["host"] > 0.8
-    assert verdict.gains["kernels"] < 0.2
+    assert verdict.gains["host"].value > 0.8
+    assert verdict.gains["kernels"].value < 0.2
     assert verdict.steps == (1, 2, 3, 4)
     assert verdict.actions == ("aten::mm takes 83 % of the time (1 call a step).",)
 
@@ -100,7 +101,13 @@ def test_the_longest_call_of_a_name_is_shown_with_its_likely_reason(earlier):
 
 def test_calls_of_equal_length_are_counted():
     busiest = ("hipLaunchKernel", 0.71, 12, 0.1, "launch", False)
-    parts = {"sides": ["host"], "function": None, "busiest": busiest, "n_windows": 4, "gaps": []}
+    parts = {
+        "limit": Sides(("host",)),
+        "function": None,
+        "busiest": busiest,
+        "n_windows": 4,
+        "gaps": [],
+    }
     [line] = spent_on(SimpleNamespace(parts=parts, unit="step", each="a step"))
     assert line == "hipLaunchKernel takes 71 % of the time (3 calls a step)."
 
@@ -198,7 +205,7 @@ def test_gaps_in_a_graph_count_only_as_the_greatest_gain_of_kernels():
 
     verdict = read(loop(replaying)).verdict()
     assert verdict.sides == ("kernels",)
-    low, high = verdict.bounds["kernels"].low, verdict.bounds["kernels"].high
+    low, high = verdict.gains["kernels"].low, verdict.gains["kernels"].high
     assert (low, high) == pytest.approx((0.6, 0.9))
     assert verdict.caveat.startswith("30 % of the path is gaps in CUDA graphs")
 
@@ -333,14 +340,14 @@ def without_launches(script):
 def test_a_host_that_is_busy_before_work_without_launches_is_named_with_an_interval():
     verdict = read(without_launches(host_bound)).verdict()
     assert (verdict.status, verdict.sides) == ("ok", ("host",))
-    assert verdict.bounds["kernels"].high < verdict.bounds["host"].low
+    assert verdict.gains["kernels"].high < verdict.gains["host"].low
 
 
 def test_a_device_that_is_always_busy_needs_no_launches_to_hold_the_program_up():
     verdict = read(without_launches(device_bound)).verdict()
     assert (verdict.status, verdict.sides) == ("ok", ("kernels",))
-    assert verdict.bounds["host"].high <= 0.1
-    assert verdict.bounds["host"].high_by == "busy_stream"
+    assert verdict.gains["host"].high <= 0.1
+    assert verdict.gains["host"].high_by == "busy_stream"
 
 
 def test_without_device_work_no_gain_is_promised():
@@ -394,24 +401,24 @@ def test_a_verdict_is_plain_data():
     verdict = read(loop(loading)).verdict()
     plain = json.loads(json.dumps(verdict.to_dict()))
     assert list(plain) == [
-        "status",
-        "sides",
+        "limit",
         "remedies",
         "gains",
-        "bounds",
         "gaps",
         "steps",
         "remedy_steps",
         "window",
         "step_range_ns",
         "uncertainty",
-        "cause",
         "reason",
         "record",
         "sentence",
         "actions",
         "caveat",
         "left_out",
+        "status",
+        "sides",
+        "cause",
     ]
     assert plain["remedies"][0]["changes"][0]["change"] in {"drop", "scale", "remove_wait"}
 
@@ -469,7 +476,7 @@ def test_replaying_the_changes_of_a_remedy_on_a_real_trace_gives_its_gain(file):
     paths = [trace.critical_path(step) for step in verdict.remedy_steps] or [trace.critical_path()]
     for remedy in verdict.remedies:
         gains_ns = [path.what_if(remedy.changes).gain_ns for path in paths]
-        assert sum(gains_ns) // len(paths) == remedy.gain_ns, remedy
+        assert sum(gains_ns) // len(paths) == remedy.gain.duration_ns, remedy
 
 
 @pytest.mark.parametrize("name", ["base: random", "base: inference", "late helpers"])
@@ -486,7 +493,7 @@ def test_between_two_times_no_remedy_makes_it_longer_and_each_gain_is_of_what_if
             continue
         for remedy in verdict.remedies:
             changed = path.what_if(remedy.changes)
-            assert 0 <= changed.gain_ns == remedy.gain_ns, remedy
+            assert 0 <= changed.gain_ns == remedy.gain.duration_ns, remedy
 
 
 BEFORE_AFTER = SHARED / "traces" / "before_after"
@@ -497,7 +504,7 @@ def test_the_loader_is_blamed_where_more_workers_helped():
     before = longpole.read_trace(BEFORE_AFTER / "resnet50_workers_0.json.gz").verdict()
     named = [row for row in before.remedies if row.named]
     assert (before.sides, named[0].remedy) == (("host",), "loader_workers")
-    assert 0.20 <= named[0].gain_low <= named[0].gain_high <= 0.26
+    assert 0.20 <= named[0].gain.low <= named[0].gain.high <= 0.26
     after = longpole.read_trace(BEFORE_AFTER / "resnet50_workers_4.json.gz").verdict()
     assert "loader_workers" not in {row.remedy for row in after.remedies if row.named}
     assert "almost equally long" in after.sentence
@@ -521,9 +528,9 @@ def test_real_traces_are_judged_as_their_gains_say(name, sides):
     verdict = longpole.read_trace(TRACES / f"{name}.json.gz").verdict()
     assert verdict.sides == sides
     bounds = {"blocking_calls", "stream_waits"}
-    gains = [row.gain_low for row in verdict.remedies if row.remedy not in bounds]
+    gains = [row.gain.low for row in verdict.remedies if row.remedy not in bounds]
     assert all(gain >= 0.79 * max(gains[place:]) for place, gain in enumerate(gains))
-    assert all(row.gain_low <= row.gain_high for row in verdict.remedies)
+    assert all(row.gain.low <= row.gain.high for row in verdict.remedies)
 
 
 @pytest.mark.skipif(not TRACES.is_dir(), reason="the shared traces are not here")

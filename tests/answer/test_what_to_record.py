@@ -18,7 +18,7 @@ def measured(name: str = "measure") -> TraceBuilder:
 
 def test_the_annotation_with_the_busiest_gpu_is_named():
     told = " ".join(measured().read().verdict().actions)
-    assert "measure has 50 % of the kernel time in <0.1 % of the trace; `--annotation`" in told
+    assert "measure has 50 % of the kernel time in <0.1 % of the trace; `--window`" in told
     assert "warm up has" not in told
 
 
@@ -26,12 +26,12 @@ def test_a_window_of_an_annotation_is_called_by_its_name():
     trace = measured("a\x1b[31m").read()
     window = longpole.choose_window(trace, annotation="a\x1b[31m")
     assert window.title == "annotation a\\x1b[31m (instance 0)"
-    assert not any("--annotation" in line for line in trace.verdict(annotation="warm up").actions)
+    assert not any("--window" in line for line in trace.verdict(annotation="warm up").actions)
 
 
 def test_an_annotation_that_encloses_another_of_its_name_says_so():
     builder = measured().annotation("measure", (1_400_005, 1_400_200))
-    sentence = "The annotation encloses 1 other of its name; choose one with `--instance`."
+    sentence = "The annotation encloses 1 other of its name; choose one with `--window NAME#N`."
     verdicts = [builder.read().verdict(annotation="measure", instance=i) for i in (0, 1)]
     assert [sentence in verdict.actions for verdict in verdicts] == [True, False]
 

@@ -75,7 +75,7 @@ def test_a_condition_chooses_rows_or_what_is_added_up_as_the_help_says(longpole,
         start = 100 * number
         builder.launch("gemm", call=(start, start + 2), work=(start + 5, start + 5 + length))
     path = str(builder.write(tmp_path / "trace.json.gz"))
-    ask = ("--whole", "--where", "duration_ns > 20000", "--json")
+    ask = ("--window=all", "--where", "duration_ns > 20000", "--json")
 
     def rows(table):
         return json.loads(longpole("table", path, table, *ask)[1])["data"]["rows"]

@@ -88,7 +88,7 @@ def test_a_command_of_bench_is_completed(complete):
 
 
 def test_an_option_and_its_choices_are_completed(complete):
-    assert "--whole" in complete("path --wh")
+    assert "--window" in complete("path --wi")
     assert {"json", "jsonl"} <= complete("path --format js")
 
 

@@ -215,9 +215,8 @@ def test_the_guide_is_the_page_for_agents(capsys):
 @pytest.mark.parametrize(
     "given",
     [
-        {"between": [0, 20000, "--capture-trace=/etc/passwd"]},
-        {"between": ["--vocabulary=/etc/passwd", 1]},
-        {"between": "12"},
+        {"window": ["0..20000", "--capture-trace=/etc/passwd"]},
+        {"window": {"all": True}},
         {"table": "--help"},
         {"trace": "trace\0.json.gz"},
     ],
@@ -240,17 +239,12 @@ def test_a_linked_folder_is_looked_into(folder):
     ("tool", "given", "message"),
     [
         ("table", {"table": ["x"]}, "'table' must be a string, not [\"x\"]"),
-        ("table", {"whole": "false"}, "'whole' must be true or false, not \"false\""),
         ("table", {"top": 10**30}, f"'top' must be from 1 to {2**63 - 1}, not {10**30}"),
         ("table", {"top": 0}, f"'top' must be from 1 to {2**63 - 1}, not 0"),
         ("table", {"top": True}, "'top' must be an integer, not true"),
         ("table", {"trace": {}}, "'trace' must be a string, not {}"),
         ("table", {"step": None}, "'step' must be a string or a number, not null"),
-        (
-            "table",
-            {"between": [1]},
-            "'between' must be a list of 2 elements, each an integer, not [1]",
-        ),
+        ("table", {"window": [1]}, "'window' must be a string or a number, not [1]"),
         ("table", {"where": "x" * 20_000}, "'where' must be shorter than 10,000 characters, not"),
         (
             "whatif",

@@ -239,7 +239,7 @@ def test_a_link_that_is_swapped_during_a_question_gives_nothing_from_outside(tmp
     inside.mkdir()
     outside.mkdir()
     swapped, places, trace = layout(inside, outside)
-    asked = {"trace": trace, "table": "events", "whole": True}
+    asked = {"trace": trace, "table": "events", "window": "all"}
     swap(swapped, places[:1])
     [seen] = asked_often(inside, asked, 1, lambda: time.sleep(0.01))
     assert b"public" in seen

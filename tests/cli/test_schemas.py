@@ -110,7 +110,7 @@ def test_an_answer_about_a_damaged_trace_is_as_its_schema_says(answers, trace, n
         ("summary", UNLINKED, "unlinked"),
         ("path", UNLINKED, "unlinked"),
         ("whatif", UNLINKED, "unlinked"),
-        ("whatif --drop kernel:none --whole", LAUNCHED, "change_without_effect"),
+        ("whatif --drop kernel:none --window all", LAUNCHED, "change_without_effect"),
         ("table.memory", LAUNCHED, "no_rows"),
         ("diff b.json", LAUNCHED, "noise"),
         ("ranks", LAUNCHED, "no_calls"),
@@ -144,7 +144,7 @@ def test_every_cause_of_a_missing_verdict_is_a_code_with_a_sentence():
 def test_a_damaged_trace_is_a_code_of_its_own(answers, trace):
     damaged = trace.with_name("cut.json")
     damaged.write_bytes(gzip.decompress(trace.read_bytes())[:-300])
-    [document] = answers("path", damaged, "--whole")
+    [document] = answers("path", damaged, "--window=all")
     assert document["abstains_because"] == [{"code": "damaged", "where": "whole trace"}]
 
 
@@ -154,14 +154,14 @@ def test_a_damaged_trace_is_a_code_of_its_own(answers, trace):
         ("summary", ()),
         ("check", ()),
         ("path", ()),
-        ("path", ("--whole",)),
+        ("path", ("--window=all",)),
         ("table.operators", ()),
         ("table.operators", ("--shapes", "--where", "name = 'gemm'")),
         ("table.modules.path", ("--annotations", "Profiler")),
         ("table.functions", ("--top", "1")),
         ("table.roofline", ("--peak", "fp32=20", "--peak", "bandwidth=900")),
         ("table.roofline.type", ("--peak", "fp32=20")),
-        ("table.memory", ("--whole",)),
+        ("table.memory", ("--window=all",)),
         ("convert", ("-o", "path.pftrace")),
         ("convert", ("-o", "kernels.parquet", "--table", "kernels")),
         ("whatif", ()),

@@ -26,7 +26,7 @@ def test_the_segments_of_a_table_are_those_of_the_path(options, capsys):
 
 
 def test_events_are_as_recorded(capsys):
-    rows = told(capsys, "table", RECORDING, "events", "--whole", "--top", 200)["rows"]
+    rows = told(capsys, "table", RECORDING, "events", "--window=all", "--top", 200)["rows"]
     recorded = longpole.read_trace(RECORDING).events["start_ns"]
     assert [row["start_ns"] for row in rows] == [recorded[row["event"]] for row in rows]
     shifted = longpole.read_trace(RECORDING).without_profiler().events["start_ns"]

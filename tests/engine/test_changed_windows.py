@@ -59,9 +59,12 @@ def test_the_verdict_of_such_steps_says_what_the_graph_says_and_what_limits_in_t
     verdict = trace.verdict(**choice)
     length = REDUCE + KERNEL + 2 * DELAY
     assert verdict.sides == ("communication",)
-    assert verdict.gains["communication"] == pytest.approx(REDUCE / length)
-    assert verdict.gains["kernels"] == pytest.approx(KERNEL / length)
-    assert trace.gain([Drop(kind="communication")], **choice) == verdict.gains["communication"]
+    assert verdict.gains["communication"].value == pytest.approx(REDUCE / length)
+    assert verdict.gains["kernels"].value == pytest.approx(KERNEL / length)
+    assert (
+        trace.gain([Drop(kind="communication")], **choice).value
+        == verdict.gains["communication"].value
+    )
     assert verdict.window.caught_up_ns == pytest.approx(HOST * 1_000, rel=0.01)
     assert verdict.caveat is not None
     assert verdict.caveat.startswith(
@@ -202,4 +205,4 @@ def test_the_verdict_of_a_step_gains_what_its_what_if_gains(simulated):
             continue
         for side, kind in SIDES.items():
             gain = path.what_if(Drop(kind=kind)).gain_ns / path.length_ns
-            assert verdict.gains[side] == pytest.approx(gain)
+            assert verdict.gains[side].value == pytest.approx(gain)

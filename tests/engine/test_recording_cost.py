@@ -82,9 +82,9 @@ def test_gains_without_the_profiler_are_those_of_the_program_without_it(trace_of
     real = trace_of(_program(kernel_ns=4_000)).verdict().gains
     recorded = trace_of(with_overhead(_program(kernel_ns=4_000), costs))
     found = recorded.without_profiler().verdict().gains
-    assert recorded.verdict().gains["host"] > real["host"] + 0.2
-    assert found["host"] == pytest.approx(real["host"], abs=0.1)
-    assert found["kernels"] == pytest.approx(real["kernels"], abs=0.1)
+    assert recorded.verdict().gains["host"].value > real["host"].value + 0.2
+    assert found["host"].value == pytest.approx(real["host"].value, abs=0.1)
+    assert found["kernels"].value == pytest.approx(real["kernels"].value, abs=0.1)
 
 
 def test_a_step_that_the_kernels_limit_stays_as_long(trace_of):
@@ -220,9 +220,9 @@ def test_a_gain_lies_between_its_bounds_with_the_least_and_the_most_cost(trace_o
     recorded = trace_of(with_overhead(_program(kernel_ns=4_000), costs))
     [found, *_] = recorded.without_profiler().verdict().remedies
     assert found.remedy == real.remedy == "cuda_graph"
-    assert "recording_cost" in {found.low_by, found.high_by}
-    assert found.gain_low <= real.gain <= found.gain_high
-    assert found.gain_low < found.gain < found.gain_high
+    assert "recording_cost" in {found.gain.low_by, found.gain.high_by}
+    assert found.gain.low <= real.gain.value <= found.gain.high
+    assert found.gain.low < found.gain.value < found.gain.high
 
 
 def _with_measured_steps(path, *factors):
@@ -265,18 +265,18 @@ def test_the_range_of_a_gain_covers_every_timed_step_down_to_its_kernels(tmp_pat
     ends = [spread.without_profiler(it) for it in sorted(wide.removed_cost["timed_ns"])[::5]]
     [usual, found, *at_ends] = (it.verdict().remedies[0] for it in (narrow, wide, *ends))
     assert {it.remedy for it in (usual, found, *at_ends)} == {"cuda_graph"}
-    assert found.gain == usual.gain
-    assert found.gain_low == min(it.gain_low for it in (usual, *at_ends)) < usual.gain_low
+    assert found.gain.value == usual.gain.value
+    assert found.gain.low == min(it.gain.low for it in (usual, *at_ends)) < usual.gain.low
     # What remains of the step is no shorter than its 60 kernels of 4 us.
-    most = 1 - 60 * 4_000 / wide.removed_cost["step_ns"]
-    for_all = max(it.gain_high for it in (usual, *at_ends))
-    assert found.gain_high == pytest.approx(min(for_all, most), abs=0.01)
-    assert found.low_by == "recording_cost"
-    host = wide.verdict().bounds["host"]
-    for_all = max(it.verdict().bounds["host"].high for it in (narrow, *ends))
+    most = max(1 - 60 * 4_000 / it.removed_cost["step_ns"] for it in (wide, *ends))
+    for_all = max(it.gain.high for it in (usual, *at_ends))
+    assert found.gain.high == pytest.approx(min(for_all, most), abs=0.01)
+    assert found.gain.low_by == "recording_cost"
+    host = wide.verdict().gains["host"]
+    for_all = max(it.verdict().gains["host"].high for it in (narrow, *ends))
     assert host.high == pytest.approx(min(for_all, most), abs=0.01)
     both = wide.after_remedies(["cuda_graph"])
-    assert (both.gain_low, both.gain_high) == (found.gain_low, found.gain_high)
+    assert (both.gain.low, both.gain.high) == (found.gain.low, found.gain.high)
 
 
 def _launching_steps():

@@ -1,4 +1,4 @@
-"""`--between` takes times of the recording, whatever time the profiler added before them."""
+"""`--window` takes times of the recording, whatever time the profiler added before them."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ def test_a_trace_as_recorded_keeps_its_times(recorded):
 @pytest.mark.parametrize("command", ["summary", "path"])
 def test_a_range_of_the_recording_is_the_step_that_it_shows(command, recorded, capsys):
     step = recorded.steps.row(1, named=True)
-    between = (str(step["window_start_ns"]), str(step["window_end_ns"]))
+    between = f"{step['window_start_ns']}..{step['window_end_ns']}"
 
     def answer(*options):
         run([command, str(DECODE), *options, "--format", "json"])
         start_ns, end_ns = json.loads(capsys.readouterr().out)["scope"]["window_ns"]
         return end_ns - start_ns
 
-    assert answer("--between", *between) == pytest.approx(
+    assert answer("--window", between) == pytest.approx(
         answer("--step", str(step["step"])), rel=0.02
     )
     recorded_ns = step["window_end_ns"] - step["window_start_ns"]
-    assert answer("--between", *between, "--as-recorded") == recorded_ns
-    run([command, str(DECODE), "--between", *between])
+    assert answer("--window", between, "--as-recorded") == recorded_ns
+    run([command, str(DECODE), "--window", between])
     assert " ns, on the clock without the profiler\n" in capsys.readouterr().out
 
 

@@ -174,7 +174,7 @@ def test_a_trace_without_iterations_says_where_most_of_its_activities_lie():
     assert window.kind == "trace"
     shown = re.fullmatch(
         r"the trace marks no iterations; (\d+) % of its GPU activities lie in (\d+) % of its time: "
-        r"to analyse only these, add --between (\d+) (\d+)",
+        r"to analyse only these, add --window (\d+)\.\.(\d+)",
         window.reason,
     )
     share, of_time, start_ns, end_ns = map(int, shown.groups())
@@ -242,7 +242,7 @@ def test_no_sentence_shows_the_identifier_of_a_unit(tmp_path, capsys):
     file = tmp_path / "trace.json"
     file.write_text(json.dumps({"traceEvents": events}))
     for command in ("summary", "whatif", "path"):
-        run([command, str(file), "--between", "+100us", "+700us"])
+        run([command, str(file), "--window", "+100us..+700us"])
         said = capsys.readouterr().out
         assert said
         assert "time_range" not in said

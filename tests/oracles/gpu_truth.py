@@ -64,7 +64,7 @@ def _line(row: Row) -> str:
     measured, least, most = (f"{100 * gain:.1f}" for gain in row["measured"])
     named = [remedy for remedy in row["before"].remedies if remedy.named]
     first = ", ".join(
-        f"{it.remedy} {100 * it.gain_low:.1f}..{100 * it.gain_high:.1f}" for it in named[:2]
+        f"{it.remedy} {100 * it.gain.low:.1f}..{100 * it.gain.high:.1f}" for it in named[:2]
     )
     is_named = any(it.remedy in MENDING[row["name"]] for it in named[:2])
     text = "named" if is_named else "NOT NAMED"

@@ -167,12 +167,12 @@ def _length_ns(run: Run, verdict: Verdict) -> int:
 
 def _asked(verdict: Verdict, run: Run) -> list[tuple[str, tuple[float, float], list[Change]]]:
     """Return the remedies that can be simulated, with their intervals."""
-    said = {side: (gain.low, gain.high) for side, gain in verdict.bounds.items()}
+    said = {side: (gain.low, gain.high) for side, gain in verdict.gains.items()}
     for remedy in _WHOLLY_MEASURED:
         rows = [row for row in verdict.remedies if row.remedy == remedy]
         # A run without the waits is one without those of all places, which is a row of its own.
         whole = [row for row in rows if " more place" in (row.name or "")] or rows
         if whole:
-            said[remedy] = (whole[0].gain_low, whole[0].gain_high)
+            said[remedy] = (whole[0].gain.low, whole[0].gain.high)
     known = [name for name in _REMEDIES if name in said]
     return [(name, said[name], [*run.changes, *_REMEDIES[name]]) for name in known]

@@ -65,7 +65,7 @@ def judged(seed: int, folder: Path) -> Judged:
         verdicts.append(longpole.read_trace(path).verdict())
         path.unlink()
     named, still = (
-        tuple((row.remedy, row.gain_low, row.gain_high) for row in verdict.remedies if row.named)
+        tuple((row.remedy, row.gain.low, row.gain.high) for row in verdict.remedies if row.named)
         for verdict in verdicts
     )
     before_ns, after_ns = (_steps_ns(run) for run in runs)

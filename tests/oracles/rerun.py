@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import longpole
 from oracles.simulator import Machine, Run, Scale, simulate
+from oracles.simulator.changes import NoWait
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,6 +29,7 @@ SIDES = {
     "communication": ("communication",),
     "copies": ("copy",),
 }
+WAITS = ("sync_return", "event_wait", "queue_full")
 REMAINS = 0.02
 MARGIN = 0.05
 
@@ -54,7 +56,7 @@ class Judged:
     @property
     def errors(self) -> dict[str, float]:
         """By how much each side gains more than is printed; below 0 it gains less."""
-        gains = self.verdict.gains
+        gains = {side: gain.value for side, gain in self.verdict.gains.items()}
         return {side: true - max(gains[side], 0.0) for side, true in self.truth.items()}
 
 
@@ -96,10 +98,9 @@ def judged(run: Run, folder: Path, *, sync_records: bool) -> Judged:
 @lru_cache(maxsize=1)  # the same run is judged with its records of synchronisation and without
 def _without_sides(run: Run) -> dict[str, dict[str, int]]:
     """Run a program again without each side; give how long each window takes."""
-    return {
-        side: run.what_if([*run.changes, *(Scale(kind, by=REMAINS) for kind in kinds)])
-        for side, kinds in SIDES.items()
-    }
+    sides = {side: [Scale(kind, by=REMAINS) for kind in kinds] for side, kinds in SIDES.items()}
+    sides["waits"] = [NoWait(kind) for kind in WAITS]
+    return {side: run.what_if([*run.changes, *changes]) for side, changes in sides.items()}
 
 
 def _length_ns(windows: dict[str, int], verdict: Verdict) -> int:

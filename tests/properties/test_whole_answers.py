@@ -25,10 +25,10 @@ from styles import document
 
 COMMANDS = [
     ["summary"],
-    ["summary", "--whole"],
+    ["summary", "--window=all"],
     ["check"],
     ["path"],
-    ["path", "--whole"],
+    ["path", "--window=all"],
     ["whatif"],
     ["whatif", "--drop", "kernel"],
 ]

@@ -9,19 +9,22 @@ import pytest
 
 from longpole.remedies import catalogue
 from longpole.remedies.catalogue import CATALOGUE, Gained, remedies
+from longpole.remedies.gains import _gain
 from longpole.remedies.model import EFFORTS, Found, Remedy
 from longpole.testing import TraceBuilder
 
 FOLDER = Path(catalogue.__file__).parent
 OTHER_FILES = {
     "__init__",
-    "busy_streams",
     "catalogue",
     "evidence",
     "facts",
+    "gains",
+    "limits",
     "model",
     "parts",
     "rooflines",
+    "sides",
 }
 
 
@@ -40,7 +43,7 @@ def test_of_remedies_that_save_about_as_much_the_cheapest_comes_first():
     def gained(effort: str, low: float) -> Gained:
         remedy = replace(remedies()[0], id=effort, effort=effort)
         found = Found(careful=[], advice="")
-        return Gained(remedy, found, 0, low, low, low, "recorded", "recorded", low)
+        return Gained(remedy, found, _gain((0, low, low, low, "recorded", "recorded")), low)
 
     rows = [gained("code", 0.26), gained("one_line", 0.22), gained("configuration", 0.1)]
     ordered = [row.remedy.id for row in catalogue._ordered(rows)]

@@ -27,8 +27,8 @@ def convolutions(strides: list[list[int]] | None = None) -> TraceBuilder:
 def test_conversions_of_images_are_gone_with_channels_last():
     [found, *_] = convolutions().read().verdict().remedies
     assert (found.remedy, found.name) == ("channels_last", "aten::cudnn_convolution")
-    assert abs(found.gain_low - 0.45) < 0.01, found
-    assert abs(found.gain_high - 0.5) < 0.01, found
+    assert abs(found.gain.low - 0.45) < 0.01, found
+    assert abs(found.gain.high - 0.5) < 0.01, found
     assert found.evidence == (
         "2 kernels a step only convert between NCHW and NHWC around convolutions, such as "
         "aten::cudnn_convolution [32, 64, 56, 56] [64, 64, 3, 3]"
@@ -46,5 +46,5 @@ def test_batch_norms_in_nchw_may_reach_the_bandwidth_of_memory():
     norm = kernel("aten::native_batch_norm", "batch_norm", 1_000, **tensors(IMAGE))
     [found, *_] = steps([convert, norm] * 2).read().verdict().remedies
     # 12.8 MB five times at 30 % of 2,039 GB/s take 105 us of 1 ms, at 60 % 52 us
-    assert found.gain_low == pytest.approx(1 - (0.1 + 0.105) / 2, abs=0.01)
-    assert found.gain_high == pytest.approx(1 - 0.052 / 2, abs=0.01)
+    assert found.gain.low == pytest.approx(1 - (0.1 + 0.105) / 2, abs=0.01)
+    assert found.gain.high == pytest.approx(1 - 0.052 / 2, abs=0.01)

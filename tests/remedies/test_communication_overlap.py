@@ -25,7 +25,7 @@ def test_kernels_hide_no_more_than_they_take_and_bytes_are_a_line_of_their_own(s
     told = "it takes 700 µs a step, with the wait for other ranks"
     assert overlap.evidence.startswith(told)
     assert overlap.evidence.endswith("and other kernels can hide 200 µs of it")
-    assert overlap.gain_high == pytest.approx(COMPUTING / STEP, abs=0.01)
-    assert overlap.gain_low == pytest.approx(COMPUTING / STEP / 2, abs=0.01)
+    assert overlap.gain.high == pytest.approx(COMPUTING / STEP, abs=0.01)
+    assert overlap.gain.low == pytest.approx(COMPUTING / STEP / 2, abs=0.01)
     assert (bytes_.name, bytes_.named) == ("half of the bytes", False)
-    assert (bytes_.gain_low, bytes_.gain_high) == pytest.approx((0, REDUCING / STEP / 2), abs=0.01)
+    assert (bytes_.gain.low, bytes_.gain.high) == pytest.approx((0, REDUCING / STEP / 2), abs=0.01)

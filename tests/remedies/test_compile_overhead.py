@@ -35,7 +35,7 @@ def steady(builder: TraceBuilder, begin: int) -> None:
 
 def test_compilation_in_every_step_gains_its_time():
     found = remedy_of("compile_overhead", steps(8_100, compiling))
-    assert abs(found.gain_low - 6_000 / 8_100) < 0.01, found
+    assert abs(found.gain.low - 6_000 / 8_100) < 0.01, found
     assert found.advice == AGAIN
     assert found.evidence == "1 compilation in every step takes 6.00 ms"
 
@@ -74,9 +74,9 @@ def test_what_dynamo_does_around_a_compilation_may_go_too():
         builder.call("cudaDeviceSynchronize", (begin + 1_130, begin + 2_135))
 
     found = remedy_of("compile_overhead", steps(2_150, fill))
-    assert abs(found.gain_low - 790 / 2_150) < 0.01, found
+    assert abs(found.gain.low - 790 / 2_150) < 0.01, found
     # not with the one that compiles nothing
-    assert abs(found.gain_high - 1_008 / 2_150) < 0.01, found
+    assert abs(found.gain.high - 1_008 / 2_150) < 0.01, found
     assert remedy_of("recurring_call", steps(2_150, fill)) is None
 
 

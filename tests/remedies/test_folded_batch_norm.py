@@ -36,8 +36,8 @@ def found_in(kernels):
 def test_a_batch_norm_of_inference_takes_no_pass_of_its_own():
     found = found_in([CONVOLUTION, norm(), RELU] * 4)
     # At least, one kernel of 120 us does the work of both; at most, the batch norm is gone.
-    assert found.gain_low == pytest.approx(80 / 400, abs=0.01)
-    assert found.gain_high == pytest.approx(120 / 400, abs=0.01)
+    assert found.gain.low == pytest.approx(80 / 400, abs=0.01)
+    assert found.gain.high == pytest.approx(120 / 400, abs=0.01)
     assert found.named
     assert found.evidence == (
         "4 batch norms a step with fixed statistics follow convolutions, 4 of them before an "
@@ -49,7 +49,7 @@ def test_a_batch_norm_of_inference_takes_no_pass_of_its_own():
 def test_without_an_elementwise_operator_only_folding_gains(before):
     found = found_in([*before, norm(), POOL] * 4)
     total_us = sum(it.duration_us for it in before) + 200
-    assert (found.gain_low, found.gain_high) == pytest.approx((0, 120 / total_us), abs=0.01)
+    assert (found.gain.low, found.gain.high) == pytest.approx((0, 120 / total_us), abs=0.01)
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ def test_attention_written_out_gains_what_a_fused_kernel_does():
     [found, *_] = steps(attention() * 2).read().verdict().remedies
     # 69 GFLOP of two products; at 30 % of 312 TFLOP/s they take 0.73 ms, at 60 % 0.37 ms, of 4 ms
     assert (found.remedy, found.name) == ("fused_attention", "aten::_softmax")
-    assert abs(found.gain_low - (1 - 0.73 / 4)) < 0.01, found
-    assert abs(found.gain_high - (1 - 0.37 / 4)) < 0.01, found
+    assert abs(found.gain.low - (1 - 0.73 / 4)) < 0.01, found
+    assert abs(found.gain.high - (1 - 0.37 / 4)) < 0.01, found
     assert found.evidence == (
         "its scores are written to memory, in 4 kernels around aten::_softmax [64, 2048, 2048]"
     )
@@ -39,8 +39,8 @@ def test_copies_that_lay_out_operands_may_go_too():
     [found, *_] = steps([other, copy, copy, *attention(), copy] * 2).read().verdict().remedies
     assert found.remedy == "fused_attention"
     # at least the 4 ms of scores become 0.73 ms; at most they become 0.37 ms, with three copies
-    assert abs(found.gain_low - (4 - 0.73) / 4.8) < 0.01, found
-    assert abs(found.gain_high - (4.6 - 0.37) / 4.8) < 0.01, found
+    assert abs(found.gain.low - (4 - 0.73) / 4.8) < 0.01, found
+    assert abs(found.gain.high - (4.6 - 0.37) / 4.8) < 0.01, found
 
 
 @pytest.mark.parametrize("is_masked", [True, False])
@@ -78,7 +78,7 @@ def test_the_backward_pass_of_attention_counts_with_its_four_products():
     [found, *_] = steps(backward * 2).read().verdict().remedies
     # 137 GFLOP of four products, and the scores again: 1.84 ms at 30 % of 312 TFLOP/s, of 5 ms
     assert found.remedy == "fused_attention"
-    assert abs(found.gain_low - (1 - 1.84 / 5)) < 0.01, found
+    assert abs(found.gain.low - (1 - 1.84 / 5)) < 0.01, found
 
 
 def test_operators_that_make_a_mask_belong_to_the_attention():
@@ -91,7 +91,7 @@ def test_operators_that_make_a_mask_belong_to_the_attention():
     [found, *_] = steps([product, scale, *mask, softmax, last] * 2).read().verdict().remedies
     assert found.remedy == "fused_attention"
     assert "in 7 kernels around" in found.evidence
-    assert found.gain_low == pytest.approx(1 - 0.73 / 5.01, abs=0.01)
+    assert found.gain.low == pytest.approx(1 - 0.73 / 5.01, abs=0.01)
 
 
 def test_a_long_operator_of_another_size_ends_an_attention():

@@ -19,8 +19,8 @@ def test_kernels_in_a_row_gain_what_one_pass_over_memory_does():
     # At least, one pass of 336 us at 0.85 of the bandwidth instead of 1,344 us; at most, the sums
     # are part of it, and one more pass follows the first of them.
     assert (found.remedy, found.name) == ("fused_pointwise", "aten::mul")
-    assert abs(found.gain_low - (1_344 - 336 / 0.85) / 1_512) < 0.01, found
-    assert abs(found.gain_high - (1 - 2 * 336 / 3_024)) < 0.01, found
+    assert abs(found.gain.low - (1_344 - 336 / 0.85) / 1_512) < 0.01, found
+    assert abs(found.gain.high - (1 - 2 * 336 / 3_024)) < 0.01, found
     assert found.evidence == (
         "8 kernels a step pass over the same elements one after another, such as "
         "mul, tanh, add, sigmoid of [8192, 8192]"
@@ -38,7 +38,7 @@ def test_a_row_ends_at_a_product():
     [found, *_] = steps([*row, product, mean, product] * 2).read().verdict().remedies
     assert found.remedy == "fused_pointwise"
     # the mean after the product is not next to the row
-    assert abs(found.gain_high - (1_008 - 336) / (1_008 + 168 + 2 * 500)) < 0.01, found
+    assert abs(found.gain.high - (1_008 - 336) / (1_008 + 168 + 2 * 500)) < 0.01, found
 
 
 def test_two_kernels_between_products_are_left_alone():

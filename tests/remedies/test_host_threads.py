@@ -36,7 +36,7 @@ def launching(stops: Sequence[Sequence[int]], *, are_inside: bool = False) -> Tr
 
 def test_stops_at_other_places_in_every_step_are_said():
     found = remedy_of("host_threads", launching(ELSEWHERE))
-    assert (found.gain_low, found.gain_high, found.named) == (0, 0, True)
+    assert (found.gain.low, found.gain.high, found.named) == (0, 0, True)
     assert found.advice.startswith("Give the launching thread a processor of its own")
     assert (
         found.evidence == "it stands still 2 times a step, for 6.00 ms, at another place each time"

@@ -20,7 +20,7 @@ def test_transposed_copies_before_a_product_are_not_needed():
     swap = copy(MATRIX, MATRIX, strides=[DENSE, SWAPPED])
     [found, *_] = steps([swap, PRODUCT] * 3).read().verdict().remedies
     assert (found.remedy, found.name) == ("layout_copies", "aten::copy_")
-    assert abs(found.gain - 7 / 12) < 0.02, found
+    assert abs(found.gain.value - 7 / 12) < 0.02, found
     assert found.evidence == (
         "3 copies a step only swap rows and columns before a product, such as "
         "aten::copy_ [8, 1024, 2048] [8, 1024, 2048]"

@@ -29,7 +29,7 @@ def test_a_loop_over_parameters_saves_what_an_update_at_once_does():
         optimizer(100, ("aten::mul_", "aten::lerp_", "aten::addcdiv_")).read().verdict().remedies
     )
     assert (found.remedy, found.name) == ("optimizer_loop", "Optimizer.step#AdamW.step")
-    assert 0.7 < found.gain_low <= found.gain_high < 0.95, found
+    assert 0.7 < found.gain.low <= found.gain.high < 0.95, found
     assert found.advice == "Let AdamW update all tensors at once (`fused=True` or `foreach=True`)"
     assert found.evidence == "300 of 301 launches a step are its loop"
 

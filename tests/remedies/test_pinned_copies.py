@@ -37,8 +37,8 @@ def test_a_pageable_copy_gains_what_pinned_memory_reaches():
     )
     assert found.evidence == "1 copy of 10.0 MB a step reaches 10.0 GB/s"
     # 10 MB at 22 GB/s are 0.45 ms; at the most nothing of the copy is left.
-    assert 0.33 < found.gain_low < 0.4
-    assert 0.6 < found.gain_high < 0.7
+    assert 0.33 < found.gain.low < 0.4
+    assert 0.6 < found.gain.high < 0.7
 
 
 def test_pinned_memory_and_small_copies_are_left_alone():
@@ -50,8 +50,8 @@ def test_a_pageable_copy_at_the_speed_of_a_slow_link_is_compared_with_a_fast_one
     found = remedy_of("pinned_copies", steps(1_550, copying("Pageable", 30_000_000)))
     assert found.evidence == "1 copy of 30.0 MB a step reaches 30.0 GB/s"
     # The least gain is that of a call that no longer waits: the copy keeps its length.
-    assert found.gain_low < 0.05
-    assert found.gain_high > 0.6
+    assert found.gain.low < 0.05
+    assert found.gain.high > 0.6
 
 
 def test_the_link_of_the_device_tells_what_pinned_copies_reach():
@@ -62,7 +62,7 @@ def test_the_link_of_the_device_tells_what_pinned_copies_reach():
         gains[device] = remedy_of("pinned_copies", builder)
     h100, a100, v100 = gains.values()
     # 10 MB took 1 ms; at 40 and 20 GB/s they take 0.25 and 0.5 ms
-    assert h100.gain_low - a100.gain_low == pytest.approx(0.25 / 1.55, abs=0.02)
+    assert h100.gain.low - a100.gain.low == pytest.approx(0.25 / 1.55, abs=0.02)
     assert v100 is None, "the copies reach what the link has"
 
 
@@ -71,8 +71,8 @@ def test_copies_of_unknown_size_lose_a_part_of_their_time(n_bytes):
     # 1 ms, which 512 bytes do not take on any link
     found = remedy_of("pinned_copies", steps(1_550, copying("Pageable", n_bytes)))
     assert found.evidence == "1 copy a step of a size that was not recorded takes 1.00 ms"
-    assert found.gain_low == pytest.approx(0.4 / 1.55, abs=0.04)
-    assert 0.6 < found.gain_high < 0.7
+    assert found.gain.low == pytest.approx(0.4 / 1.55, abs=0.04)
+    assert 0.6 < found.gain.high < 0.7
 
 
 def test_a_copy_to_the_gpu_hides_no_longer_than_the_kernels_run():
@@ -85,7 +85,7 @@ def test_a_copy_to_the_gpu_hides_no_longer_than_the_kernels_run():
 
     found = remedy_of("pinned_copies", steps(4_540, fill))
     # At 56 GB/s the copy takes 1 ms, which the kernel of 0.5 ms hides for half of that time.
-    assert found.gain_high == pytest.approx(1 - 1.0 / 4.54, abs=0.02)
+    assert found.gain.high == pytest.approx(1 - 1.0 / 4.54, abs=0.02)
 
 
 def downloading(
@@ -112,14 +112,14 @@ def test_a_result_may_be_needed_at_once():
     found = remedy_of("pinned_copies", steps(3_000, downloading))
     assert found.advice == "Copy from the GPU into a pinned buffer with `non_blocking=True`"
     # 10 MB at 22 GB/s are 0.45 ms, which the host waits for; at most it does not wait.
-    assert found.gain_low == pytest.approx(1 - (0.21 + 0.45 + 0.29) / 3, abs=0.02)
-    assert found.gain_high == pytest.approx(1 - 0.4 / 3, abs=0.03)
+    assert found.gain.low == pytest.approx(1 - (0.21 + 0.45 + 0.29) / 3, abs=0.02)
+    assert found.gain.high == pytest.approx(1 - 0.4 / 3, abs=0.03)
 
 
 def test_a_result_that_is_copied_back_is_needed_at_once():
     found = remedy_of("pinned_copies", steps(3_000, partial(downloading, is_copied_back=True)))
-    assert found.gain_low == pytest.approx(1 - (0.21 + 0.45 + 0.29) / 3, abs=0.02)
-    assert found.gain_high == pytest.approx(1 - (0.21 + 0.18 + 0.29) / 3, abs=0.02)
+    assert found.gain.low == pytest.approx(1 - (0.21 + 0.45 + 0.29) / 3, abs=0.02)
+    assert found.gain.high == pytest.approx(1 - (0.21 + 0.18 + 0.29) / 3, abs=0.02)
 
 
 def test_a_pinned_buffer_is_not_freed_as_a_large_new_tensor_is():
@@ -127,7 +127,7 @@ def test_a_pinned_buffer_is_not_freed_as_a_large_new_tensor_is():
         (operator, n_bytes): remedy_of(
             "pinned_copies",
             steps(5_000, partial(downloading, operator=operator, n_bytes=n_bytes)),
-        ).gain_low
+        ).gain.low
         for operator in ("aten::_to_copy", "aten::copy_")
         for n_bytes in (30_000_000, 40_000_000)
     }

@@ -43,13 +43,13 @@ def test_a_layer_that_runs_again_is_found_in_steps_that_the_host_has_left():
     trace = read_trace(RECORDINGS / "checkpoint.before.json.gz").without_profiler()
     [found, *_] = trace.verdict().remedies
     assert found.remedy == "recomputation"
-    assert found.gain_low - 0.03 <= 0.172 <= found.gain_high + 0.03, found
+    assert found.gain.low - 0.03 <= 0.172 <= found.gain.high + 0.03, found
 
 
 def test_a_layer_that_runs_again_gains_its_kernels():
     [found, *_] = training(["aten::linear", "aten::layer_norm"]).read().verdict().remedies
     assert (found.remedy, found.name) == ("recomputation", "aten::linear")
-    assert abs(found.gain - 2 / 6) < 0.01, found
+    assert abs(found.gain.value - 2 / 6) < 0.01, found
     assert found.evidence == (
         "2 kernels of the forward pass run again backward each step, such as those of "
         "aten::linear [64, 64]"
@@ -81,4 +81,4 @@ def test_a_layer_that_runs_again_is_found_where_the_host_limits():
         builder.step(number, (first, now))
     [found] = [row for row in builder.read().verdict().remedies if row.remedy == "recomputation"]
     # From the start of the node to the end of its last forward operator: 390 of 710 us.
-    assert found.gain == pytest.approx(390 / 710, abs=0.02)
+    assert found.gain.value == pytest.approx(390 / 710, abs=0.02)

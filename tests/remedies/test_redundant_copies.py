@@ -49,7 +49,7 @@ def layers(n_kernels: int, n_bytes: int = 1_000_000):
 
 def test_copies_of_one_size_with_work_between_them_are_at_the_most_gone():
     found = remedy_of("redundant_copies", steps(1_640, layers(3)))
-    assert abs(found.gain_high - LAYERS * 100 / 1_640) < 0.02, found
+    assert abs(found.gain.high - LAYERS * 100 / 1_640) < 0.02, found
     assert found.advice == (
         "Keep this tensor on the GPU, if it is the same each time (`register_buffer`)"
     )
@@ -79,7 +79,7 @@ def test_the_operators_of_the_copies_go_with_them():
 
     found = remedy_of("redundant_copies", steps(2_010, fill))
     # the host launches, and spends 100 us on each copy; without its operator, none
-    assert abs(found.gain_high - LAYERS * 100 / 2_010) < 0.02, found
+    assert abs(found.gain.high - LAYERS * 100 / 2_010) < 0.02, found
 
 
 # Tensors that the CPU converts before their copy
@@ -117,8 +117,8 @@ def test_a_batch_that_is_copied_before_it_is_converted_saves_most_of_both():
     assert found.evidence == "1 copy of 12.6 MB a step, which the CPU converts in 1.00 ms before"
     assert found.effort == "one_line"
     # Of 2.6 ms, 1 ms less a launch goes, and three quarters of 1 ms; the GPU needs 87 us more.
-    assert 0.62 < found.gain_low < 0.64
-    assert 0.65 < found.gain_high < 0.68
+    assert 0.62 < found.gain.low < 0.64
+    assert 0.65 < found.gain.high < 0.68
 
 
 def test_a_batch_of_the_same_or_a_larger_type_is_left_alone():
@@ -182,8 +182,8 @@ def test_a_batch_that_is_converted_after_its_copy_has_half_the_bytes():
     assert found.evidence == ("1 copy of 12.6 MB a step in float32, which the GPU then converts")
     assert found.effort == "code"
     # Half of the copy of 1 ms goes; at most also the conversion of 0.1 ms.
-    assert found.gain_low == pytest.approx(0.5 / 1.8, abs=0.01)
-    assert found.gain_high == pytest.approx(0.6 / 1.8, abs=0.01)
+    assert found.gain.low == pytest.approx(0.5 / 1.8, abs=0.01)
+    assert found.gain.high == pytest.approx(0.6 / 1.8, abs=0.01)
 
 
 def test_a_larger_or_an_equal_type_saves_nothing():

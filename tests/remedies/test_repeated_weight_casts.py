@@ -55,8 +55,8 @@ def calls(
 
 def test_casts_of_one_module_after_the_first_are_gone():
     found = remedy_of("repeated_weight_casts", steps(STEP_US, calls()))
-    assert abs(found.gain_low - 300 / STEP_US) < 0.02, found
-    assert found.gain_high == found.gain_low
+    assert abs(found.gain.low - 300 / STEP_US) < 0.02, found
+    assert found.gain.high == found.gain.low
     assert found.name == "nn.Module: Linear_0"
     assert found.advice == (
         "Cast each weight once: with the cache of autocast, in one region around all uses, or by "

@@ -13,6 +13,7 @@ from longpole.answer.blocks import basis_of
 from longpole.answer.values import verdict_of, with_trace
 from longpole.engine.critical_path.windows import core_window
 from longpole.remedies.facts import Facts
+from longpole.remedies.gains import gains_of_sides
 from longpole.testing import TraceBuilder
 
 SAVE = "train.py(7): save"
@@ -27,14 +28,14 @@ def _fill(builder, begin):
 
 
 def _saves(verdict):
-    return {row.remedy: (row.gain_low, row.gain_high) for row in verdict.remedies}
+    return {row.remedy: (row.gain.low, row.gain.high) for row in verdict.remedies}
 
 
 def _of_all_steps(trace):
     """Return the verdict with facts from all steps."""
     window = core_window(None, None, 0, None, "period", whole=False)
     parts, core = trace.core.verdict(window, data_load=None, step_name=None, every_window=True)
-    parts = with_trace(parts)
+    parts = with_trace(parts, gains_of_sides(core))
     return verdict_of(parts, lambda options: Facts(core, parts, options))
 
 

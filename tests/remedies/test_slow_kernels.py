@@ -14,8 +14,8 @@ def test_a_product_gains_what_the_best_product_reaches():
     [found, *_] = steps([GOOD, SLOW]).read().verdict().remedies
     # 275 GFLOP in 4 ms are 22 %; at 70 % they take 1.25 ms of 9 ms
     assert (found.remedy, found.name) == ("slow_kernels", "aten::mm")
-    assert abs(found.gain_high - 2.75 / 9) < 0.01, found
-    assert abs(found.gain_low - 2.75 / 18) < 0.01, found
+    assert abs(found.gain.high - 2.75 / 9) < 0.01, found
+    assert abs(found.gain.low - 2.75 / 18) < 0.01, found
     assert found.evidence == (
         "it reaches 22.0 % of the peak of bf16, where aten::mm [8192, 8192] [8192, 8192] reaches "
         "70.5 %"

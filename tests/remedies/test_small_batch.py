@@ -32,7 +32,7 @@ def replayed(n_blocks: int, kernel_us: int = 5, n_streams: int = 1) -> TraceBuil
 def test_small_kernels_are_said_to_have_room_for_more():
     verdict = replayed(16).read().verdict()
     found = next(row for row in verdict.remedies if row.remedy == "small_batch")
-    assert (found.gain_low, found.gain_high, found.named) == (0, 0, True)
+    assert (found.gain.low, found.gain.high, found.named) == (0, 0, True)
     assert verdict.actions[0] == (
         "Give the GPU more work at once, such as a larger batch: for 96.2 % of the time kernels "
         "have about 16 blocks for 132 multiprocessors; what it saves is not computed (event 204)."

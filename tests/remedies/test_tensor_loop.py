@@ -44,8 +44,8 @@ def loop(
 
 def test_a_loop_saves_its_operators_and_at_most_the_python_between():
     found = remedy_of("tensor_loop", steps(STEP_US, loop("aten::mul_", "aten::add_")))
-    assert abs(found.gain_low - 0.9 * 800 / STEP_US) < 0.02, found
-    assert abs(found.gain_high - 0.96 * 998 / STEP_US) < 0.02, found
+    assert abs(found.gain.low - 0.9 * 800 / STEP_US) < 0.02, found
+    assert abs(found.gain.high - 0.96 * 998 / STEP_US) < 0.02, found
     assert found.name == "aten::add_, aten::mul_"
     assert found.advice == (
         "Update all tensors at once instead of one by one "

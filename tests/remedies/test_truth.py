@@ -29,15 +29,15 @@ def test_the_interval_without_the_profiler_holds_the_measured_gain(name: str):
     found = next(remedy for remedy in before.remedies if remedy.remedy in MENDING[name])
     [row] = rows([name])
     measured = row["measured"][0]
-    assert found.gain_low - _TOLERANCE <= measured <= found.gain_high + _TOLERANCE, found
-    assert found.gain_high - found.gain_low <= 0.2
+    assert found.gain.low - _TOLERANCE <= measured <= found.gain.high + _TOLERANCE, found
+    assert found.gain.high - found.gain.low <= 0.2
 
 
 def test_an_estimated_cost_of_recording_bounds_the_gain():
     trace = read_trace(GPU / "programs" / "optimizer.before.json.gz")
     estimated = trace.without_profiler().verdict().remedies[0]
-    assert (estimated.low_by, estimated.high_by) == ("recording_cost", "recording_cost")
+    assert (estimated.gain.low_by, estimated.gain.high_by) == ("recording_cost", "recording_cost")
     given = trace.without_profiler(step_time_ns=78_000_000).verdict().remedies[0]
-    assert (given.low_by, given.high_by) == ("recording_cost", "recording_cost")
+    assert (given.gain.low_by, given.gain.high_by) == ("recording_cost", "recording_cost")
     # With a known step, less of the cost is in doubt.
-    assert given.gain_high - given.gain_low < estimated.gain_high - estimated.gain_low
+    assert given.gain.high - given.gain.low < estimated.gain.high - estimated.gain.low

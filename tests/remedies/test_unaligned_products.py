@@ -18,8 +18,8 @@ def test_products_of_an_odd_dimension_gain_what_padded_ones_do():
     [found, *_] = steps([product(ODD)] * 4).read().verdict().remedies
     # 137 GFLOP; at 30 % of 312 TFLOP/s they take 1.47 ms, at 75 % 0.59 ms, of 2 ms
     assert (found.remedy, found.name) == ("unaligned_products", "aten::mm")
-    assert abs(found.gain_low - (1 - 1.47 / 2)) < 0.01, found
-    assert abs(found.gain_high - (1 - 0.59 / 2)) < 0.01, found
+    assert abs(found.gain.low - (1 - 1.47 / 2)) < 0.01, found
+    assert abs(found.gain.high - (1 - 0.59 / 2)) < 0.01, found
     assert found.evidence == (
         "4 products a step read one or two elements at a time, such as "
         "aten::mm [4096, 4095] [4095, 4096]"
@@ -29,8 +29,8 @@ def test_products_of_an_odd_dimension_gain_what_padded_ones_do():
 def test_products_with_tiles_for_all_multiprocessors_reach_half_of_the_peak():
     [found, *_] = steps([product(ODD)] * 4, numSms=108).read().verdict().remedies
     [small, *_] = steps([product(ODD)] * 4, numSms=1080).read().verdict().remedies
-    assert abs(found.gain_low - (1 - 0.88 / 2)) < 0.01, found
-    assert abs(small.gain_low - (1 - 1.47 / 2)) < 0.01, small
+    assert abs(found.gain.low - (1 - 0.88 / 2)) < 0.01, found
+    assert abs(small.gain.low - (1 - 1.47 / 2)) < 0.01, small
 
 
 def test_products_of_kernels_that_read_eight_elements_are_left_alone():

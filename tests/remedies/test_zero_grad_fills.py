@@ -37,8 +37,8 @@ def training(filling: str | None, n_backward: int = 1, around: str = "zero_grad"
 
 def test_fills_go_with_their_launches_and_at_most_with_the_additions():
     found = remedy_of("zero_grad_fills", steps(STEP_US, training("aten::zero_")))
-    assert abs(found.gain_low - 0.5 * 200 / STEP_US) < 0.02, found
-    assert abs(found.gain_high - (0.7 * 200 + 160) / STEP_US) < 0.02, found
+    assert abs(found.gain.low - 0.5 * 200 / STEP_US) < 0.02, found
+    assert abs(found.gain.high - (0.7 * 200 + 160) / STEP_US) < 0.02, found
     assert found.name == "Optimizer.zero_grad#AdamW.zero_grad"
     assert found.advice == (
         "Let AdamW drop gradients instead of filling them with zeros "
@@ -52,13 +52,13 @@ def test_only_the_first_of_several_backward_passes_adds_to_zeros():
         remedy_of("zero_grad_fills", steps(STEP_US, training("aten::zero_", number)))
         for number in (1, 2)
     )
-    assert abs(one.gain_high - two.gain_high) < 0.02, (one, two)
+    assert abs(one.gain.high - two.gain.high) < 0.02, (one, two)
 
 
 def test_of_fills_of_many_gradients_at_once_the_host_time_may_stay():
     found = remedy_of("zero_grad_fills", steps(STEP_US, training("aten::_foreach_zero_")))
-    assert found.gain_low < 0.02, found
-    assert abs(found.gain_high - (200 + 160) / STEP_US) < 0.02, found
+    assert found.gain.low < 0.02, found
+    assert abs(found.gain.high - (200 + 160) / STEP_US) < 0.02, found
 
 
 def test_gradients_that_are_dropped_are_left_alone():
@@ -76,4 +76,4 @@ def test_fills_still_gain_after_a_graph_that_drops_only_their_delays():
     names = [row.remedy for row in verdict.remedies]
     assert names.index("cuda_graph") < names.index("zero_grad_fills")
     found = verdict.remedies[names.index("zero_grad_fills")]
-    assert 0.03 < found.gain_then < found.gain_low
+    assert 0.03 < found.then < found.gain.low

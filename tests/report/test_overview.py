@@ -80,7 +80,7 @@ def test_the_figures_are_those_of_the_answers(name, reported):
     noun = found.window.kind.capitalize()
     assert page.tiles[f"{noun} time"] == duration(found.window.duration_ns)
     assert page.tiles["Device busy"] == share(busiest / found.window.duration_ns)
-    value, note = found.verdict.limit
+    value, note = found.verdict.limited_by
     assert page.tiles["Limited by"] == value
     assert value.split(" and ")[0].removesuffix("s") in found.verdict.sentence
     amount = re.search(r"\d+ %", note)
@@ -298,7 +298,7 @@ def test_a_damaged_trace_has_no_gains(is_grave, tmp_path, reported):
     page = reported(path)
     verdict = longpole.read_trace(path).without_profiler().verdict()
     assert verdict.sentence.startswith("The trace is damaged")
-    assert (verdict.limit is None) == is_grave
+    assert (verdict.limited_by is None) == is_grave
     assert ("Limited by" in page.tiles) != is_grave
     assert page.ranges == []
     assert reported(sound).ranges

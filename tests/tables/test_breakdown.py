@@ -60,10 +60,10 @@ def test_the_command_looks_at_an_annotation_or_between_two_times(capsys, tmp_pat
         assert program.run(["table", path, "breakdown", "--json", *options]) == 0
         return json.loads(capsys.readouterr().out)["data"]["rows"][0]["communication_ns"]
 
-    assert exposed_ns("--annotation", "first") == 5_000
-    assert exposed_ns("--annotation", "second") == 15_000
-    assert exposed_ns("--between", "5000", "30000") == 8_000
-    assert program.run(["table", path, "breakdown", "--annotation", "first", "--whole"]) == 2
+    assert exposed_ns("--window", "first") == 5_000
+    assert exposed_ns("--window", "second") == 15_000
+    assert exposed_ns("--window", "5000..30000") == 8_000
+    assert program.run(["table", path, "breakdown", "--window", "first", "--step", "1"]) == 2
 
 
 @pytest.mark.parametrize(

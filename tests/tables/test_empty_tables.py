@@ -70,7 +70,7 @@ def test_what_lies_outside_the_window_points_to_the_whole_trace(tmp_path, capsys
     path = launched().write(tmp_path / "trace.json")
     assert run(["table", str(path), "kernels", "--step", "2"]) == 0
     told = capsys.readouterr().out
-    assert "No GPU activity ran in it. `--whole` covers the whole trace." in told
+    assert "No GPU activity ran in it. `--window all` covers the whole trace." in told
     assert run(["table", str(path), "kernels", "--where", "stream = 99"]) == 0
     assert "No row matches the condition." in capsys.readouterr().out
 

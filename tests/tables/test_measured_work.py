@@ -100,9 +100,9 @@ def test_without_counters_there_is_no_row():
 def test_the_roofline_shows_what_was_counted(tmp_path, capsys):
     builder = two_operators(kineto__cuda_core_flops=16, kineto__tensor_core_insts=0)
     path = str(builder.write(tmp_path / "trace.json"))
-    assert program.run(["table", path, "roofline", "--whole"]) == 0
+    assert program.run(["table", path, "roofline", "--window=all"]) == 0
     assert "on CUDA cores" in capsys.readouterr().out
-    assert program.run(["table", path, "roofline", "--whole", "--json"]) == 0
+    assert program.run(["table", path, "roofline", "--window=all", "--json"]) == 0
     [_, add] = json.loads(capsys.readouterr().out)["data"]["measured"]
     assert (add["flops"], add["cuda_core_flops"]) == (8, 16)
 

@@ -376,7 +376,7 @@ def test_an_answer_with_nothing_to_show_is_inconclusive(tmp_path, capsys):
     assert program.run(["table", path, "communication"]) == 0, "there is none"
     timeline = str(written(tmp_path / "timeline.raw.json", [[5, 2, MIB, 4]]))
     assert program.run(["table", timeline, "memory", "--where", "n_bytes < 0"]) == 4
-    assert program.run(["table", timeline, "memory", "--between", "0", "9"]) == 2
+    assert program.run(["table", timeline, "memory", "--window", "0..9"]) == 2
     assert "leave out the window" in capsys.readouterr().err
 
 

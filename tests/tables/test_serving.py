@@ -300,7 +300,7 @@ def test_the_summary_of_a_server_has_what_is_said_of_its_iterations(tmp_path, ca
     assert found == alone.to_dict()
     assert alone.sentence in text
     assert "6 iterations of an inference server, marked by annotations named like" in text
-    assert summarised(path, capsys, "--between", "0", "200us")[0] is None
+    assert summarised(path, capsys, "--window", "0..200us")[0] is None
 
 
 @needs_given
@@ -331,4 +331,4 @@ def test_launches_of_graphs_mark_iterations_where_no_step_is_marked(tmp_path, ca
         marked.step(number, (200 * number, 200 * number + 190))
     path = launches(marked).write(tmp_path / "marked.json")
     assert summarised(path, capsys)[0] is None
-    assert summarised(path, capsys, "--whole")[0]["mark"] == "graph_launch"
+    assert summarised(path, capsys, "--window=all")[0]["mark"] == "graph_launch"

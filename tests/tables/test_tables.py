@@ -178,7 +178,7 @@ def test_an_existing_path_wins_over_the_name_of_a_table(trace, capsys, tmp_path,
     assert "kernels," in capsys.readouterr().out
     assert program.run(["kernels", "gaps", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["data"]["table"] == "gaps"
-    assert program.run([trace, "--annotation", "forward", "steps"]) == 0
+    assert program.run([trace, "--window", "forward", "steps"]) == 0
     assert "steps" in capsys.readouterr().out
 
 
@@ -254,8 +254,8 @@ def test_a_condition_that_is_none_is_an_error_of_usage(longpole_table, condition
 
 def test_a_window_may_be_a_time_an_annotation_or_a_step(longpole_table):
     for options, end_ns in [
-        (("--between", 0, 8_000), 8_000),
-        (("--annotation", "forward"), 40_000),
+        (("--window", "0..8000"), 8_000),
+        (("--window", "forward"), 40_000),
         (("--step", 1), 100_000),
     ]:
         _, out, _ = longpole_table("breakdown", "--json", *options)
@@ -361,7 +361,7 @@ def test_steps_are_listed_all_unless_a_window_is_asked_for(capsys, tmp_path):
     path = str(builder.write(tmp_path / "steps.json"))
     assert program.run(["table", path, "steps", "--json"]) == 0
     assert [row["step"] for row in rows_of(capsys.readouterr().out)] == [0, 1, 2, 3]
-    assert program.run(["table", path, "steps", "--json", "--between", "0", "80000"]) == 0
+    assert program.run(["table", path, "steps", "--json", "--window", "0..80000"]) == 0
     assert [row["step"] for row in rows_of(capsys.readouterr().out)] == [0]
     output = tmp_path / "steps.csv"
     assert program.run(["convert", path, "--table", "steps", "-o", str(output)]) == 0

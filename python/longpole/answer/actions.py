@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.answer.advice import mostly_stopped
 from longpole.answer.spent import spent_on, what_to_record
+from longpole.remedies.limits import sides_of, status_of
 from longpole.words.wording import listing
 
 if TYPE_CHECKING:
@@ -48,23 +49,23 @@ _ALIKE: Final = 0.015
 
 def is_searched(parts: VerdictParts) -> bool:
     """Whether a verdict reports remedies: it is conclusive, and most of its window is recorded."""
-    return parts["status"] in {"ok", "balanced"} and not mostly_stopped(parts)
+    return status_of(parts["limit"]) in {"ok", "balanced"} and not mostly_stopped(parts)
 
 
 def named_of(rows: list[Gained], parts: VerdictParts) -> list[Gained]:
     """List the remedies to report: those with a sufficient certain gain, best first."""
     if not is_searched(parts):
         return []
-    best = max(dict(parts["gains"]).values())
-    worth = [row for row in rows if row.low >= LEAST and row.then >= _LEAST_THEN]
-    certain = max((row.low for row in worth if not row.remedy.is_upper_bound), default=0.0)
+    best = max(gain.value for gain in parts["gains"].values())
+    worth = [row for row in rows if row.gain.low >= LEAST and row.then >= _LEAST_THEN]
+    certain = max((row.gain.low for row in worth if not row.remedy.is_upper_bound), default=0.0)
     computed = [row for row in worth if _may_be_named(row, best, certain)]
     return [*computed, *(row for row in rows if not row.remedy.is_computed)][:_MOST]
 
 
 def _may_be_named(row: Gained, best: float, certain: float) -> bool:
     """Whether an upper bound is large compared with the best side, or with every certain gain."""
-    is_large = row.gain >= max(_LEAST_BOUND, min(_ENOUGH * best, certain))
+    is_large = row.gain.value >= max(_LEAST_BOUND, min(_ENOUGH * best, certain))
     return is_large or not row.remedy.is_upper_bound
 
 
@@ -81,7 +82,7 @@ def actions(named: list[Gained], facts: Facts) -> list[str]:
     if not is_searched(facts.parts):
         return []
     lines = [_line(row) for row in named]
-    is_enough = max((row.low for row in named), default=0.0) >= _ENOUGH * _best(facts)
+    is_enough = max((row.gain.low for row in named), default=0.0) >= _ENOUGH * _best(facts)
     if not is_enough:
         lines += spent_on(facts)
     return [*lines, *what_to_record(facts, is_explained=is_enough)][:_MOST]
@@ -96,13 +97,14 @@ def others_of(rows: list[Gained], named: list[Gained], facts: Facts) -> list[Gai
     """Return the remedies with a sufficient gain that are not reported."""
     if not is_searched(facts.parts):
         return []
-    others = [row for row in rows if row not in named and row.low >= LEAST]
+    others = [row for row in rows if row not in named and row.gain.low >= LEAST]
     return [row for row in others if row.then >= _LEAST_THEN]
 
 
 def _best(facts: Facts) -> float:
     """Return the gain of removing the limiting side."""
-    return max((dict(facts.parts["gains"])[side] for side in facts.parts["sides"]), default=1.0)
+    gains, sides = facts.parts["gains"], sides_of(facts.parts["limit"])
+    return max((gains[side].value for side in sides), default=1.0)
 
 
 def _line(row: Gained) -> str:
@@ -119,7 +121,7 @@ def saving(row: Gained) -> str:
     """
     if not row.remedy.is_computed:
         return "what it saves is not computed"
-    alone = _interval(row, row.low, row.high)
+    alone = _interval(row, row.gain.low, row.gain.high)
     also = f", including {listing(row.also)}" if row.also else ""
     if not _is_little_then(row):
         return f"saves {alone}{also}"
@@ -137,13 +139,13 @@ def _interval(row: Gained, low: float, high: float) -> str:
 def told_interval(row: Gained) -> tuple[float, float]:
     """Return the lower and upper bound of a gain; of a remedy after others, the remaining gain."""
     if _is_little_then(row):
-        return row.then, max(row.high - row.low + row.then, row.then)
-    return row.low, row.high
+        return row.then, max(row.gain.high - row.gain.low + row.then, row.then)
+    return row.gain.low, row.gain.high
 
 
 def _is_little_then(row: Gained) -> bool:
     """Whether the remedies listed before it take away most of its gain."""
-    return row.then < _MUCH_LESS * row.low
+    return row.then < _MUCH_LESS * row.gain.low
 
 
 def between(low: float, high: float) -> str:

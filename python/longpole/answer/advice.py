@@ -5,14 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.engine.windows import noun_of
+from longpole.remedies.limits import NoDevice, NotShown, Waits, sides_of
 from longpole.words.recording import options_of
 from longpole.words.wording import whole_percent
 
 if TYPE_CHECKING:
-    from longpole.remedies.parts import RecordedParts, VerdictParts
+    from longpole.remedies.parts import RecordedParts, Side, VerdictParts
     from longpole.words.recording import Options
 
-__all__ = ["MOSTLY_UNNAMED", "advice", "ends_in_time", "mostly_stopped", "options_in", "why"]
+__all__ = [
+    "LEAST_GAIN",
+    "MOSTLY_UNNAMED",
+    "advice",
+    "ends_in_time",
+    "limiting",
+    "mostly_stopped",
+    "options_in",
+    "why",
+]
 
 # What the trace lacks and what to record; placeholders are those of `Options`.
 _SCHEDULE: Final = "with {schedule}, so that the launches before the window are known"
@@ -52,6 +62,9 @@ _SHARE_OF: Final = {
     "polling": "polling",
     "host_waits": "host_waits",
 }
+
+LEAST_GAIN: Final = 0.05
+"""Minimum gain of a side that limits a program."""
 
 # If more of the host time has no recorded event, the function is unknown.
 MOSTLY_UNNAMED: Final = 0.5
@@ -107,11 +120,11 @@ def advice(parts: VerdictParts) -> tuple[str, str | None]:
     """Return why this window was chosen or why there is no verdict, and what to record."""
     reason = parts["reason"]
     options = options_in(parts)
-    if parts["status"] == "inconclusive" and parts["cause"] is not None:
-        record = _CAUSES[parts["cause"]][1].format(**_blanks(options))
+    if isinstance(parts["limit"], NotShown):
+        record = _CAUSES[parts["limit"].reason][1].format(**_blanks(options))
         if 2 * parts["n_earlier"] > parts["recorded"]["n_unlinked"]:
             record = _SCHEDULE.format(schedule=options.schedule)
-        if parts["cause"] == "unlinked" and _is_nearly_empty(parts):
+        if parts["limit"].reason == "unlinked" and _is_nearly_empty(parts):
             record = "the whole program, if this trace was cut or sampled"
         return f"{why(parts)} ({reason})", record
     return reason, _better(parts, options)
@@ -133,6 +146,14 @@ def mostly_stopped(parts: VerdictParts) -> bool:
     recorded = parts["recorded"]
     is_after_end = recorded["stopped_ns"] > _MUCH_STOPPED * parts["lengths_ns"][0]
     return is_after_end and recorded["device"] < _BUSY
+
+
+def limiting(parts: VerdictParts) -> tuple[Side, ...]:
+    """Return the sides that limit a program; after waits, the work that gains much as well."""
+    if not isinstance(parts["limit"], Waits):
+        return sides_of(parts["limit"])
+    work = [side for side in parts["gains"] if side != "waits"]
+    return ("waits", *(side for side in work if parts["gains"][side].value >= LEAST_GAIN))
 
 
 def ends_in_time(parts: VerdictParts) -> str:
@@ -162,20 +183,18 @@ def _device(parts: VerdictParts, options: Options) -> str:
 
 def _better(parts: VerdictParts, options: Options) -> str | None:
     """Return which recording would contain more than this one."""
-    if parts["status"] == "no_device":
+    sides = limiting(parts)
+    if isinstance(parts["limit"], NoDevice):
         return None if parts["runs_elsewhere"] else _device(parts, options)
     if mostly_stopped(parts):
         return ends_in_time(parts)
     if parts["unit"] in {"trace", "repetition"}:
         return f"with {options.step}, or name the annotation of an iteration with --step-name"
-    if "host" in parts["sides"] and parts["uncertainty"]["unnamed_host"] > MOSTLY_UNNAMED:
+    if "host" in sides and parts["uncertainty"]["unnamed_host"] > MOSTLY_UNNAMED:
         recorded = parts["recorded"]
         if recorded["n_silent_threads"] or not recorded["has_operators"]:
             return f"{options.operators} to name host work"
         stacks = f"Python stacks ({options.stack}) to name the function"
         return f"{stacks}; record without them for the time"
-    is_open = (
-        parts["uncertainty"]["rest"] > parts["uncertainty"]["unknown"]
-        and "host" not in parts["sides"]
-    )
+    is_open = parts["uncertainty"]["rest"] > parts["uncertainty"]["unknown"] and "host" not in sides
     return f"with {options.waits}" if is_open and options.waits else None

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from longpole.answer.actions import between
 from longpole.answer.advice import options_in
-from longpole.answer.sentences import limit_of
+from longpole.answer.sentences import limit_then
 from longpole.remedies.catalogue import RemedyId, gained, together
+from longpole.remedies.gains import Gain
+from longpole.remedies.limits import status_of
 from longpole.remedies.parts import Side
 from longpole.words.data import Data
 
@@ -28,12 +30,8 @@ class AfterRemedies(Data):
 
     remedies: tuple[RemedyId, ...]
     """Those that fit."""
-    gain: float
-    """Gain of the certain changes together, as a fraction of the mean step."""
-    gain_low: float
-    """Lower bound of the gain."""
-    gain_high: float
-    """Upper bound, with the changes that may be possible."""
+    gain: Gain
+    """What they save together of the mean step."""
     gains: dict[Side, float]
     """How much shorter the step would be without each side, after the certain changes; empty if the
     host runs ahead of the window, so that its work is not in it."""
@@ -47,18 +45,16 @@ def after_remedies(
     """Compute the gain of remedies in one graph, in the order of the verdict."""
     facts = facts_of(options_in(parts))
     rows = [row for row in gained(facts)[0] if row.remedy.id in remedies]
-    gain, low, high, then = together(facts, rows)
+    gain, then = together(facts, rows)
     is_possible = any(row.remedy.is_upper_bound for row in rows)
     told = []
     if len({row.remedy.id for row in rows}) > 1:
-        told.append(f"Together they save {between(0.0 if is_possible else low, high)}.")
-    if then and parts["status"] in {"ok", "balanced"}:
-        told.append(f"After these changes, {limit_of(then)}.")
+        told.append(f"Together they save {between(0.0 if is_possible else gain.low, gain.high)}.")
+    if then and status_of(parts["limit"]) in {"ok", "balanced"}:
+        told.append(f"After these changes, {limit_then(then)}.")
     return AfterRemedies(
         remedies=tuple(dict.fromkeys(RemedyId(row.remedy.id) for row in rows)),
         gain=gain,
-        gain_low=low,
-        gain_high=high,
         gains=then,
         sentence=" ".join(told),
     )

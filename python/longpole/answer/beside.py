@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole.answer.advice import LEAST_GAIN
 from longpole.engine.windows import noun_of
+from longpole.remedies.limits import Both, sides_of
 from longpole.words.recording import options_of
 from longpole.words.wording import duration, whole_percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from longpole.remedies.parts import VerdictParts
+    from longpole.remedies.parts import Side, VerdictParts
 
 __all__ = ["ONE_RANK", "beside"]
 
 ONE_RANK: Final = "One rank cannot tell whether others are late: compare the traces of all."
 
-# A kind of work with at least this share of the device time is mentioned ...
+# A kind of work with at least this share of the device time is mentioned if it limits nothing.
 _MUCH_TIME: Final = 0.2
-
-# ... if its removal would gain less than this.
-_LEAST_GAIN: Final = 0.05
 
 # Unexplained time is reported from these shares: of the remaining time, and of the whole.
 _MUCH_LEFT: Final = 0.2
@@ -35,7 +34,7 @@ def beside(parts: VerdictParts, most: Callable[[float], str]) -> list[str]:
 
     Nothing is added if only host and kernels together gain much: the sentence already says so.
     """
-    rows = [] if parts["nearly_balanced"] else _busy_in_vain(parts)
+    rows = [] if isinstance(parts["limit"], Both) else _busy_in_vain(parts)
     told = [_graph_gaps(parts)] if parts["uncertainty"]["graph_gaps"] > _MUCH_LEFT else []
     told += [_shortening(rows, parts, most)] if rows else []
     is_one_rank = parts["awaited"] is None and "communication" in dict(rows)
@@ -47,25 +46,25 @@ def beside(parts: VerdictParts, most: Callable[[float], str]) -> list[str]:
 
 def _left(parts: VerdictParts) -> str | None:
     """Report how much time has no recorded cause; None if it is little."""
-    gains: dict[str, float] = dict(parts["gains"])
+    gains, sides = parts["gains"], sides_of(parts["limit"])
     floor, rest = parts["uncertainty"]["floor"], parts["uncertainty"]["rest"]
-    remains = 1.0 - max((gains[side] for side in parts["sides"]), default=0.0)
+    remains = 1.0 - max((gains[side].value for side in sides), default=0.0)
     left = max(floor, rest * remains)
     if max(floor, rest) <= _MUCH_LEFT or left < _LEAST_LEFT:
         return None
-    if len(parts["sides"]) != 1:
+    if len(sides) != 1:
         return "The trace does not show what limits the rest"
     left_ns = round(left * parts["lengths_ns"][3] / parts["n_windows"])
     return f"The trace does not show what limits the other {duration(left_ns)}"
 
 
-def _busy_in_vain(parts: VerdictParts) -> list[tuple[str, float]]:
+def _busy_in_vain(parts: VerdictParts) -> list[tuple[Side, float]]:
     """List the sides that keep a device busy for long but gain little."""
-    gains = dict(parts["gains"])
+    gains = parts["gains"]
     return [
         (side, share)
         for side, share in parts["recorded"]["busy"]
-        if share >= _MUCH_TIME and gains[side] < _LEAST_GAIN
+        if share >= _MUCH_TIME and gains[side].value < LEAST_GAIN
     ]
 
 
@@ -80,9 +79,8 @@ def _graph_gaps(parts: VerdictParts) -> str:
 
 
 def _shortening(
-    rows: list[tuple[str, float]], parts: VerdictParts, most: Callable[[float], str]
+    rows: list[tuple[Side, float]], parts: VerdictParts, most: Callable[[float], str]
 ) -> str:
-    gains: dict[str, float] = dict(parts["gains"])
     is_mean = parts["n_windows"] > 1
     of_time = f"of {_shown(parts)}" if is_mean else "of the time"
     (first, part), *others = rows
@@ -91,7 +89,7 @@ def _shortening(
     noun = _NOUNS.get(first, first)
     takes = [f"{noun[0].upper()}{noun[1:]} {take} {whole_percent(part)} {of_time}"]
     takes += [f"{_NOUNS.get(side, side)} {whole_percent(share)}" for side, share in others]
-    saves = most(max(gains[side] for side, _ in rows))
+    saves = most(max(parts["gains"][side].value for side, _ in rows))
     return (
         f"{' and '.join(takes)}, but other work takes longer meanwhile: shortening {them} alone "
         f"saves {saves}."

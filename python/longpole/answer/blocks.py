@@ -43,7 +43,7 @@ def none_of(verdict: Findings) -> list[str]:
     """Return a note if no remedy is known to save much, although the verdict is conclusive."""
     if not verdict.is_searched or any(row.is_listed for row in verdict.remedies):
         return []
-    if any(row.gain_high >= LEAST for row in verdict.remedies):
+    if any(row.gain.high >= LEAST for row in verdict.remedies):
         return ["No remedy is sure to save 2 % or more; `longpole whatif` lists what may."]
     return ["No remedy that longpole knows saves 2 % or more."]
 
@@ -80,6 +80,6 @@ def _ranked_line(row: Remedy) -> str:
     evidence = f": {row.evidence}" if row.evidence else ""
     where = f" (event {row.events[0]})" if row.events else ""
     _, _, saved = row.told
-    if row.high_by in _MISSING and row.gain_high >= _MUCH and row.gain_low < _LITTLE:
+    if row.gain.high_by in _MISSING and row.gain.high >= _MUCH and row.gain.low < _LITTLE:
         saved += ", depending on what the trace does not show"
     return f"{row.remedy}: {saved}{where}. {row.advice}{evidence}."

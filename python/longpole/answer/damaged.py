@@ -6,10 +6,19 @@ The only advice is to use the whole file, since what is missing may have been re
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from longpole.answer.missing import window
 from longpole.answer.withheld import withheld
+from longpole.remedies.limits import (
+    Both,
+    NoDevice,
+    NoneAlone,
+    NotShown,
+    Sides,
+    Waits,
+    sides_of,
+)
 from longpole.words.wording import whole_percent
 
 if TYPE_CHECKING:
@@ -39,17 +48,18 @@ def damaged(verdict: Verdict, parts: VerdictParts, damage: Damage) -> Verdict:
 
 def _rest(parts: VerdictParts) -> str:
     """Describe what the rest of the trace shows."""
-    match parts["status"]:
-        case "no_device":
+    limit = parts["limit"]
+    match limit:
+        case NoDevice():
             return "; no GPU activity was read"
-        case "inconclusive":
+        case NotShown():
             return "; the trace does not show what limits it"
-        case _ if parts["waits_lead"]:
-            return "; waits limit it more than any work does"
-        case _ if not parts["sides"]:
-            return "; removing any one side saves less than 5 %"
-        case _:
-            side = parts["sides"][0]
-            gain = whole_percent(max(dict(parts["gains"])[side], 0.0))
+        case NoneAlone():
+            return "; no side alone limits it"
+        case Sides() | Waits() | Both():
+            side = sides_of(limit)[0]
+            gain = whole_percent(max(parts["gains"][side].high, 0.0))
             work = "host work" if side == "host" else side
             return f"; up to {gain} shorter without {work}"
+        case _:
+            assert_never(limit)

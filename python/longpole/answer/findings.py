@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from longpole.engine.critical_path.changes import Change
 from longpole.engine.windows import Unit  # noqa: TC001 - the schema of the answer needs it at run time
 from longpole.remedies.catalogue import RemedyId
+from longpole.remedies.gains import Gain
+from longpole.remedies.limits import Limit, NotShown, sides_of, status_of
 from longpole.remedies.model import Effort, Form
-from longpole.remedies.parts import Cause, Fact, Side, Status
-from longpole.words.data import HIDDEN, Data
+from longpole.remedies.parts import Cause, Side, Status
+from longpole.words.data import HIDDEN, Data, computed
 
-__all__ = ["Bounds", "Findings", "Gap", "Remedy", "Span", "Uncertainty"]
+__all__ = ["Findings", "Gap", "Remedy", "Span", "Uncertainty"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,8 @@ class Remedy(Data):
 
     remedy: RemedyId
     """Identifier of the remedy."""
-    side: Side
+    sides: tuple[Side, ...]
+    """What its changes shorten."""
     effort: Effort
     name: str | None
     """The place, function or kernel it applies to; None for all."""
@@ -33,23 +36,13 @@ class Remedy(Data):
     """What to change."""
     evidence: str
     """What the trace shows; empty if the advice contains it."""
-    gain_ns: int
-    """Certain gain of the mean step, rounded down; negative for a loss."""
-    gain: float
-    """The same as a fraction of the time."""
-    gain_low: float
-    """Lower bound of the gain, regardless of missing records."""
-    gain_high: float
-    """Upper bound of the gain."""
-    gain_then: float
-    """Gain after the remedies listed before it."""
-    low_by: Fact
-    """What determines the lower bound."""
-    high_by: Fact
-    """What determines the upper bound."""
+    gain: Gain
+    """What it saves of the mean step."""
+    then: float
+    """What it saves after the remedies listed before it."""
     changes: tuple[Change, ...]
     """Changes certain to be possible: `CriticalPath.what_if` with these, over the steps of
-    `Verdict.remedy_steps`, returns `gain`."""
+    `Verdict.remedy_steps`, returns the value of `gain`."""
     hopeful_changes: tuple[Change, ...]
     """Changes that may be possible; the same if there are no others."""
     events: tuple[int, ...]
@@ -95,16 +88,6 @@ class Uncertainty:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds(Data):
-    """Lower and upper bound of a side's gain."""
-
-    low: float
-    high: float
-    low_by: Fact
-    high_by: Fact
-
-
-@dataclass(frozen=True, slots=True)
 class Gap(Data):
     """Unexplained time that the answer leaves out."""
 
@@ -119,16 +102,12 @@ class Gap(Data):
 class Findings(Data):
     """What limits a program, and what to do about it."""
 
-    status: Status
-    sides: tuple[Side, ...]
-    """The sides that limit it, largest gain first."""
+    limit: Limit
+    """What limits the program."""
     remedies: tuple[Remedy, ...]
     """Remedies, sorted by certain gain."""
-    gains: dict[Side, float]
-    """How much shorter it would be without each side."""
-    bounds: dict[Side, Bounds]
-    """Lower and upper bound of each gain, given what is missing from the trace, and for every cost
-    that recording may have had."""
+    gains: dict[Side, Gain]
+    """How much shorter it would be without each side; empty if the trace does not show it."""
     gaps: tuple[Gap, ...]
     """Unexplained time left out of lengths and gains, longest first."""
     steps: tuple[int, ...]
@@ -141,8 +120,6 @@ class Findings(Data):
     """Least and most time that the window shown takes without the profiler; null if unknown, or for
     another window than the median step."""
     uncertainty: Uncertainty
-    cause: Cause | None
-    """Reason why there is no verdict; None if there is one."""
     reason: str
     """Why this window was chosen; also why there is no verdict, if there is none."""
     record: str | None
@@ -157,7 +134,22 @@ class Findings(Data):
     """Further actions, and the caveat, if a short answer has no space for them."""
     is_searched: bool = field(default=False, metadata=HIDDEN)
     """Whether it reports remedies, if any save enough."""
-    limit: tuple[str, str] | None = field(default=None, metadata=HIDDEN)
+    limited_by: tuple[str, str] | None = field(default=None, metadata=HIDDEN)
     """What limits the program and by how much, in a few words; None if unknown."""
     recorded: str | None = field(default=None, metadata=HIDDEN)
     """How to get the times without the profiler, if those recorded are much longer."""
+
+    @computed
+    def status(self) -> Status:
+        """Whether `limit` is an answer."""
+        return status_of(self.limit)
+
+    @computed
+    def sides(self) -> tuple[Side, ...]:
+        """The sides of `limit`, largest gain first; empty if none limits the program alone."""
+        return sides_of(self.limit)
+
+    @computed
+    def cause(self) -> Cause | None:
+        """Why the trace does not show what limits the program; None if it does."""
+        return self.limit.reason if isinstance(self.limit, NotShown) else None

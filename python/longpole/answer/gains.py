@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.words.wording import whole_percent
 
 if TYPE_CHECKING:
+    from longpole.remedies.gains import Gain
     from longpole.remedies.parts import Side, VerdictParts
 
 __all__ = ["MOST_WORDS", "Gains", "n_words"]
@@ -25,41 +26,32 @@ _LEAST_TOLD: Final = 0.01
 # If the most by any cost of recording is this much above a gain, both are shown.
 _MUCH_BELOW: Final = 0.15
 
+# What determines a bound if nothing is missing from the trace.
+_OF_RECORDING: Final = frozenset(("recorded", "recording_cost"))
+
 
 class Gains:
     """The gains of the sides and remedies of one verdict, as text."""
 
     def __init__(self, parts: VerdictParts) -> None:
-        self.sides = dict(parts["gains"])
-        self._bounds = dict(parts["bounds"])
-        self._of_cost = {side: bounds[:2] for side, bounds in parts["bounds_of_cost"]}
+        self.sides = parts["gains"]
         self._is_inferred = parts["uncertainty"]["inferred"] > _MUCH_INFERRED
 
     def of_side(self, side: Side) -> str:
         """Return the gain of a side; as an interval if missing records leave it open."""
-        low, high, *_ = self._bounds[side]
-        most = self.most_of(side)
-        if high - low < _WIDE:
+        gain = self.sides[side]
+        if gain.high - gain.low < _WIDE or {gain.low_by, gain.high_by} <= _OF_RECORDING:
             return self.told(side)
-        if low < _LEAST_TOLD:
-            return f"at most {self.percent(most)}"
-        return f"at least {self.percent(low)}, at most {self.percent(most)}"
+        most = f"at most {self.percent(gain.high)}"
+        return most if gain.low < _LEAST_TOLD else f"at least {self.percent(gain.low)}, {most}"
 
     def told(self, side: Side) -> str:
-        """Return the upper bound of the gain of a side; with the gain if that is much smaller.
-
-        This refers to bounds by the cost of recording, not to those by missing records.
-        """
-        gain, most, (low, _) = self.sides[side], self.most_of(side), self._of_cost[side]
-        is_near = most - max(gain, self._bounds[side][1]) < _MUCH_BELOW
-        if gain < _LEAST_TOLD or is_near or self._is_inferred:
-            return self.most(most)
-        span = f"{round(100 * low)} to {round(100 * most)} %"
-        return f"about {self.percent(gain)} ({span}, as the cost of recording is uncertain)"
-
-    def most_of(self, side: Side) -> float:
-        """Return the upper bound of the gain of a side, for every cost of recording."""
-        return max(self.sides[side], self._of_cost[side][1])
+        """Return the upper bound of the gain of a side; with the gain if that is much smaller."""
+        gain = self.sides[side]
+        if gain.value < _LEAST_TOLD or not _is_far(gain) or self._is_inferred:
+            return self.most(gain.high)
+        span = f"{round(100 * gain.low)} to {round(100 * gain.high)} %"
+        return f"about {self.percent(gain.value)} ({span}, as the cost of recording is uncertain)"
 
     def percent(self, gain: float) -> str:
         """Format a gain as a whole percentage, or in tens if it is inferred."""
@@ -73,6 +65,11 @@ class Gains:
         """Format a gain as an upper bound."""
         told = self.percent(gain)
         return told if told.startswith(("nothing", "less", "over")) else f"up to {told}"
+
+
+def _is_far(gain: Gain) -> bool:
+    """Whether the cost of recording sets an upper bound far above the gain."""
+    return gain.high_by == "recording_cost" and gain.high - gain.value >= _MUCH_BELOW
 
 
 def n_words(text: str) -> int:

@@ -85,8 +85,7 @@ def _noun(parts: VerdictParts, which: str) -> str:
 
 def is_unusual(parts: VerdictParts) -> bool:
     """Whether something else limits the median window than all windows together."""
-    usual = parts["usual"]
-    return usual is not None and usual[0][:1] != parts["sides"][:1]
+    return parts["usual"] is not None and parts["usual"][2]
 
 
 def _taken(parts: VerdictParts, length_ns: int) -> str:

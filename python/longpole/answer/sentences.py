@@ -2,48 +2,51 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, assert_never
 
-from longpole.answer.advice import ends_in_time, mostly_stopped
+from longpole.answer.advice import LEAST_GAIN, ends_in_time, limiting, mostly_stopped
 from longpole.answer.beside import ONE_RANK, beside
 from longpole.answer.gains import Gains
 from longpole.answer.missing import inconclusive, is_unusual, no_device, stopped, usual_of, window
 from longpole.engine.windows import noun_of
+from longpole.remedies.limits import (
+    Both,
+    NoDevice,
+    NoneAlone,
+    NotShown,
+    Sides,
+    Waits,
+    limit_after,
+    status_of,
+)
 from longpole.words.wording import duration, whole_percent
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from longpole.engine.windows import Unit
     from longpole.remedies.parts import Side, VerdictParts
 
-__all__ = ["catching_up", "caveat", "limit", "limit_of", "sentence"]
+__all__ = ["catching_up", "caveat", "limit_then", "limit_words", "sentence"]
 
 # Host and kernels hide each other if either gains less than this alone, and both together gain this
 # many times as much.
 _LITTLE: Final = 0.25
 _HIDDEN: Final = 3.0
 
-# Minimum gain of a side that the sentence says limits the program.
-_LEAST_GAIN: Final = 0.05
-
-# The same after changes, which are known less well than what was recorded.
-_LEAST_GAIN_AFTER: Final = 0.1
-
-# Two sides limit a program alike if one gains at least this share of the other, as in the core.
-_ALIKE: Final = 0.8
-
 _NOUNS: Final[dict[Side, str]] = {
     "kernels": "the kernels",
     "host": "the host",
     "communication": "communication",
     "copies": "memory copies",
+    "waits": "waits",
 }
-_LIMITS: Final = {
+_LIMITS: Final[dict[Side, tuple[str, str]]] = {
     "host": ("the host limits", "host work"),
     "kernels": ("the kernels limit", "them"),
     "communication": ("communication limits", "communication"),
     "copies": ("memory copies limit", "them"),
+    "waits": ("waits limit", "them"),
 }
 
 
@@ -57,25 +60,29 @@ def sentence(parts: VerdictParts) -> str:
     >>> trace.verdict().sentence
     'The trace takes 100 µs; the kernels limit it: up to 90 % shorter without them.'
     """
-    match parts["status"]:
-        case "no_device":
+    limit = parts["limit"]
+    match limit:
+        case NoDevice():
             return " ".join(no_device(parts))
-        case "inconclusive":
+        case NotShown():
             return " ".join(inconclusive(parts))
-        case "balanced":
+        case NoneAlone():
             return _balanced(parts)
+        case Waits():
+            without = f"{Gains(parts).of_side('waits')} shorter without them"
+            return f"{window(parts)}; waits limit it more than any work does: {without}."
+        case Both():
+            return _nearly_balanced(parts)
+        case Sides(sides=sides):
+            return _named(parts, sides)
         case _:
-            return _named(parts)
+            assert_never(limit)
 
 
-def _named(parts: VerdictParts) -> str:
-    """Return the part of the sentence that names what limits the program."""
+def _named(parts: VerdictParts, sides: Sequence[Side]) -> str:
+    """Return the sentence about one or two sides that limit the program."""
     gains, taken = Gains(parts), window(parts)
-    if parts["waits_lead"]:
-        return f"{taken}; waits limit it more than any work does."
-    if parts["nearly_balanced"]:
-        return _nearly_balanced(parts)
-    one, *others = parts["sides"]
+    one, *others = sides
     if others:
         both = [f"{_NOUNS[side]} ({gains.of_side(side)})" for side in (one, others[0])]
         return f"{taken}; {both[0]} and {both[1]} limit it alike."
@@ -85,63 +92,69 @@ def _named(parts: VerdictParts) -> str:
     return f"{taken}; {limits} it: {gains.of_side(one)} shorter without {them}."
 
 
-def limit_of(gains: Mapping[Side, float]) -> str:
-    """Return what limits a program, given what it gains without each side.
+def limit_then(gains: Mapping[Side, float]) -> str:
+    """Return what limits a program after changes, given what it gains then without each side.
 
     Examples
     --------
-    >>> limit_of({"kernels": 0.62, "host": 0.3}), limit_of({"kernels": 0.02, "host": 0.01})
+    >>> limit_then({"kernels": 0.62, "host": 0.3}), limit_then({"kernels": 0.02, "host": 0.01})
     ('the kernels limit it: about 62 % shorter without them', 'no side alone limits it')
     """
-    one, other, *_ = sorted(gains, key=lambda side: -gains[side])
-    if gains[one] < _LEAST_GAIN_AFTER:
-        return "no side alone limits it"
-    shares = [whole_percent(gains[side]) for side in (one, other)]
-    if gains[other] >= max(_ALIKE * gains[one], _LEAST_GAIN_AFTER):
-        return f"{_NOUNS[one]} ({shares[0]}) and {_NOUNS[other]} ({shares[1]}) limit it alike"
-    limits, them = _LIMITS[one]
-    return f"{limits} it: about {shares[0]} shorter without {them}"
+    limit = limit_after(gains)
+    match limit:
+        case NoneAlone():
+            return "no side alone limits it"
+        case Sides(sides=(one, other)):
+            shares = [whole_percent(gains[side]) for side in (one, other)]
+            return f"{_NOUNS[one]} ({shares[0]}) and {_NOUNS[other]} ({shares[1]}) limit it alike"
+        case _:
+            one = limit.sides[0]
+            limits, them = _LIMITS[one]
+            return f"{limits} it: about {whole_percent(gains[one])} shorter without {them}"
 
 
-def limit(parts: VerdictParts) -> tuple[str, str] | None:
+def limit_words(parts: VerdictParts) -> tuple[str, str] | None:
     """Return what limits the program and by how much, as in the sentence, in a few words.
 
     Examples
     --------
     >>> from longpole.testing import TraceBuilder
     >>> trace = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).read()
-    >>> trace.verdict().limit
+    >>> trace.verdict().limited_by
     ('kernels', 'up to 90 % shorter without them')
     """
-    match parts["status"]:
-        case "balanced":
-            return "no single side", _most_of_two(Gains(parts), parts["kernels_and_host"])
-        case "ok":
-            return _limit_of(parts)
-        case _:
+    gains, limit = Gains(parts), parts["limit"]
+    match limit:
+        case NoDevice() | NotShown():
             return None
+        case NoneAlone():
+            return "no single side", _most_of_two(gains, parts["kernels_and_host"])
+        case Waits():
+            return "waits", f"{gains.of_side('waits')} shorter without them"
+        case Both():
+            return "host and kernels", "almost equally long"
+        case Sides(sides=sides):
+            return _words_of(parts, sides)
+        case _:
+            assert_never(limit)
 
 
-def _most_of_two(gains: Gains, both: float) -> str:
-    """Return the gains of the first two sides, and of host and kernels together."""
-    first = sorted(_NOUNS, key=lambda side: -gains.most_of(side))[:2]
-    told = [f"{side} {gains.told(side)}" for side in first]
-    return f"{', '.join(told)}; host and kernels together {gains.most(both)}"
-
-
-def _limit_of(parts: VerdictParts) -> tuple[str, str]:
-    if parts["waits_lead"]:
-        return "waits", "more than any work"
-    if parts["nearly_balanced"]:
-        return "host and kernels", "almost equally long"
+def _words_of(parts: VerdictParts, sides: Sequence[Side]) -> tuple[str, str]:
     gains = Gains(parts)
-    one, *others = parts["sides"]
+    one, *others = sides
     if others:
         told = f"{gains.of_side(one)} and {gains.of_side(others[0])} shorter without"
         return f"{one} and {others[0]}", told
     if one == "host" and mostly_stopped(parts):
         return one, stopped(parts)
     return one, f"{gains.of_side(one)} shorter without {_LIMITS[one][1]}"
+
+
+def _most_of_two(gains: Gains, both: float) -> str:
+    """Return the gains of the first two sides, and of host and kernels together."""
+    first = sorted(gains.sides, key=lambda side: -gains.sides[side].high)[:2]
+    told = [f"{side} {gains.told(side)}" for side in first]
+    return f"{', '.join(told)}; host and kernels together {gains.most(both)}"
 
 
 def _nearly_balanced(parts: VerdictParts) -> str:
@@ -157,11 +170,11 @@ def _nearly_balanced(parts: VerdictParts) -> str:
 def _balanced(parts: VerdictParts) -> str:
     """Return the sentence for a program in which no side gains much by itself."""
     gains = Gains(parts)
-    best = sorted(_NOUNS, key=lambda side: -gains.most_of(side))[:2]
+    best = sorted(gains.sides, key=lambda side: -gains.sides[side].high)[:2]
     most = [gains.told(side) for side in best]
     sides = [f"{_NOUNS[side]} {gain}" for side, gain in zip(best, most, strict=True)]
     both = f"host and kernels together {gains.most(parts['kernels_and_host'])}"
-    if gains.most_of(best[0]) < _LEAST_GAIN:
+    if gains.sides[best[0]].high < LEAST_GAIN:
         little = f"removing any one side saves less than 5 % ({', '.join(sides)})"
         return f"{window(parts)}; {little}, {both}."
     told = f"removing {_NOUNS[best[0]]} saves {most[0]}, {sides[1]}"
@@ -170,11 +183,12 @@ def _balanced(parts: VerdictParts) -> str:
 
 def caveat(parts: VerdictParts) -> str | None:
     """Return the strongest caveat, or None."""
-    if parts["status"] not in {"ok", "balanced"}:
+    sides, status = limiting(parts), status_of(parts["limit"])
+    if status not in {"ok", "balanced"}:
         return None
     lines = [*_usual(parts)]
-    is_one_rank = "communication" in parts["sides"] and parts["awaited"] is None
-    if parts["status"] == "ok":
+    is_one_rank = "communication" in sides and parts["awaited"] is None
+    if status == "ok":
         lines += [*_hidden(parts), *beside(parts, Gains(parts).most)]
         lines += [ONE_RANK] if is_one_rank else []
     return " ".join([*_catching_up(parts), *lines[:1]]) or None
@@ -204,8 +218,9 @@ def catching_up(host_ns: int, unit: Unit) -> str:
 def _hidden(parts: VerdictParts) -> list[str]:
     """Report that host and kernels hide each other: speeding up one leaves the other as limit."""
     gains, both = Gains(parts), parts["kernels_and_host"]
-    best = max(gains.sides["host"], gains.sides["kernels"])
-    is_theirs = parts["sides"][:1] in (["host"], ["kernels"]) and not parts["nearly_balanced"]
+    best = max(gains.sides[side].value for side in ("host", "kernels"))
+    limit = parts["limit"]
+    is_theirs = isinstance(limit, Sides) and limit.sides[0] in {"host", "kernels"}
     if not is_theirs or both < _HIDDEN * best or best >= _LITTLE:
         return []
     told = f"Without host and kernels together, {gains.most(both)}: either alone gains little"
@@ -216,7 +231,7 @@ def _usual(parts: VerdictParts) -> list[str]:
     """Report what limits the shown step alone, if that is something else."""
     if parts["usual"] is None or not is_unusual(parts):
         return []
-    sides, gain = parts["usual"]
+    sides, gain, _ = parts["usual"]
     what = " and ".join(_NOUNS[side] for side in sides) or "nothing by itself"
     held = f"{what} ({Gains(parts).most(gain)})" if sides else what
     unit = noun_of(parts["unit"])

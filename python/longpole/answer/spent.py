@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from longpole.answer.advice import MOSTLY_UNNAMED
+from longpole.answer.advice import MOSTLY_UNNAMED, limiting
+from longpole.remedies.limits import sides_of
 from longpole.words.wording import count, duration, escape, share, short_name, whole_percent
 
 if TYPE_CHECKING:
@@ -41,12 +42,12 @@ _LEAST_LOADING_NS: Final = 100_000
 
 def spent_on(facts: Facts) -> Iterator[str]:
     """Yield the operators or functions that take most of the limiting side's time."""
-    sides = facts.parts["sides"]
-    if sides[:1] == ["host"]:
+    [side, *_] = sides_of(facts.parts["limit"]) or [None]
+    if side == "host":
         yield from _host(facts)
-    elif sides[:1] == ["kernels"]:
+    elif side == "kernels":
         yield from _kernels(facts)
-    elif sides[:1] == ["copies"]:
+    elif side == "copies":
         yield from _copies(facts)
 
 
@@ -126,7 +127,7 @@ def _inner_annotation(facts: Facts) -> Iterator[str]:
     n_alike = sum(facts.name(row.event) == name for row in inner)
     if n_alike:
         others = count(n_alike, "other")
-        yield f"The annotation encloses {others} of its name; choose one with `--instance`."
+        yield f"The annotation encloses {others} of its name; choose one with `--window NAME#N`."
 
 
 def _part_to_analyse(facts: Facts) -> Iterator[str]:
@@ -153,13 +154,13 @@ def _part_to_analyse(facts: Facts) -> Iterator[str]:
         _, name, of_work, of_time = best
         yield (
             f"{escape(name)} has {whole_percent(of_work)} of the kernel time in "
-            f"{share(of_time)} of the trace; `--annotation` with this name analyses it alone."
+            f"{share(of_time)} of the trace; `--window` with this name analyses it alone."
         )
 
 
 def _host_to_record(facts: Facts, *, is_explained: bool) -> Iterator[str]:
     parts = facts.parts
-    if "host" not in parts["sides"]:
+    if "host" not in limiting(parts):
         return
     recorded = parts["recorded"]
     is_named = parts["uncertainty"]["unnamed_host"] <= MOSTLY_UNNAMED

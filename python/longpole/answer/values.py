@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from longpole.answer.actions import (
     actions,
@@ -16,19 +16,21 @@ from longpole.answer.actions import (
 )
 from longpole.answer.advice import advice, options_in
 from longpole.answer.blocks import verdict_blocks
-from longpole.answer.findings import Bounds, Findings, Gap, Remedy, Span, Uncertainty
+from longpole.answer.findings import Findings, Gap, Remedy, Span, Uncertainty
 from longpole.answer.missing import step_range_ns
-from longpole.answer.sentences import caveat, limit, sentence
+from longpole.answer.sentences import caveat, limit_words, sentence
 from longpole.remedies.catalogue import RemedyId, gained
+from longpole.remedies.limits import NoDevice, limit_of
 from longpole.report.blocks import Notes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from longpole.engine.recording_cost import RecordingCost
     from longpole.remedies.catalogue import Gained
     from longpole.remedies.facts import Facts
-    from longpole.remedies.parts import VerdictParts
+    from longpole.remedies.gains import Gain
+    from longpole.remedies.parts import CoreParts, Side, VerdictParts
     from longpole.report.blocks import Block
     from longpole.words.recording import Options
 
@@ -55,7 +57,9 @@ class Verdict(Findings):
 
 
 def with_trace(
-    parts: VerdictParts,
+    parts: CoreParts,
+    gains: Mapping[Side, Gain],
+    *,
     cost: RecordingCost | None = None,
     between: tuple[int, int] | None = None,
     recorded_ns: int | None = None,
@@ -66,25 +70,28 @@ def with_trace(
     If the trace has GPU activities but the only window has none, nothing can be compared in it.
     """
     is_idle = parts["n_windows"] == 1 and not parts["recorded"]["n_activities"]
-    runs_elsewhere = is_idle and parts["status"] != "no_device"
+    runs_elsewhere = is_idle and parts["limit"] != "no_device"
     if runs_elsewhere:
-        parts = {**parts, "status": "no_device", "sides": [], "cause": None, "gaps": []}
-    return {
-        **parts,
+        parts = {**parts, "limit": "no_device", "sides": [], "cause": None, "gaps": []}
+    known: VerdictParts = {
+        **cast("VerdictParts", {name: part for name, part in parts.items() if name != "sides"}),
+        "limit": limit_of(parts["limit"], parts["sides"], parts["cause"]),
+        "gains": {**gains},
         "runs_elsewhere": runs_elsewhere,
         "recording_cost": cost,
         "recorded_ns": recorded_ns,
         "n_earlier": n_earlier,
         "range_ns": None if between is None else between[1] - between[0],
-        "bounds_of_cost": parts["bounds"],
     }
+    return known
 
 
 def verdict_of(parts: VerdictParts, facts_of: Callable[[Options], Facts]) -> Verdict:
     """Convert the results of the core to values and sentences."""
     uncertainty = parts["uncertainty"]
     facts = facts_of(options_in(parts))
-    rows, failures = gained(facts) if parts["status"] != "no_device" else ([], [])
+    has_device = not isinstance(parts["limit"], NoDevice)
+    rows, failures = gained(facts) if has_device else ([], [])
     named = named_of(rows, parts)
     reason, record = advice(parts)
     told, against = sentence(parts), caveat(parts)
@@ -93,13 +100,11 @@ def verdict_of(parts: VerdictParts, facts_of: Callable[[Options], Facts]) -> Ver
     listed = [*named, *others_of(rows, named, facts)]
     against = " ".join(filter(None, [against, *failures])) or None
     return Verdict(
-        status=parts["status"],
-        sides=tuple(parts["sides"]),
+        limit=parts["limit"],
         remedies=tuple(
             _remedy(row, is_named=row in named, is_listed=row in listed) for row in rows
         ),
-        gains=dict(parts["gains"]),
-        bounds={side: Bounds(*bounds) for side, bounds in parts["bounds_of_cost"]},
+        gains=parts["gains"],
         gaps=tuple(Gap(gap["duration_ns"], gap["event"], gap["busy_ns"]) for gap in parts["gaps"]),
         steps=tuple(parts["numbers"]),
         remedy_steps=facts.numbers,
@@ -111,7 +116,6 @@ def verdict_of(parts: VerdictParts, facts_of: Callable[[Options], Facts]) -> Ver
             uncertainty["unlinked"],
             uncertainty["inferred"],
         ),
-        cause=parts["cause"] if parts["status"] == "inconclusive" else None,
         reason=reason,
         record=record,
         sentence=told,
@@ -119,7 +123,7 @@ def verdict_of(parts: VerdictParts, facts_of: Callable[[Options], Facts]) -> Ver
         caveat=against,
         left_out=tuple(left_out),
         is_searched=is_searched(parts),
-        limit=limit(parts),
+        limited_by=limit_words(parts),
     )
 
 
@@ -127,19 +131,14 @@ def _remedy(row: Gained, *, is_named: bool, is_listed: bool) -> Remedy:
     found = row.found
     return Remedy(
         remedy=RemedyId(row.remedy.id),
-        side=row.remedy.side,
+        sides=row.sides,
         effort=row.remedy.effort,
         name=found.name,
         named=is_named,
         advice=found.advice,
         evidence=found.evidence,
-        gain_ns=row.gain_ns,
         gain=row.gain,
-        gain_low=row.low,
-        gain_high=row.high,
-        gain_then=row.then,
-        low_by=row.low_by,
-        high_by=row.high_by,
+        then=row.then,
         changes=tuple(found.careful),
         hopeful_changes=tuple(found.hopeful or found.careful),
         events=tuple(found.events),

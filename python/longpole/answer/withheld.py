@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from longpole.answer.missing import window
+from longpole.remedies.limits import NotShown
 from longpole.words.wording import whole_percent
 
 if TYPE_CHECKING:
@@ -22,19 +23,16 @@ def withheld(verdict: Verdict, cause: Cause, reason: str, sentence: str) -> Verd
     """Remove the answer, and give the reason instead."""
     return replace(
         verdict,
-        status="inconclusive",
-        sides=(),
+        limit=NotShown(cause),
         remedies=(),
         gains={},
-        bounds={},
-        cause=cause,
         reason=reason,
         record=None,
         sentence=sentence,
         actions=(),
         caveat=None,
         left_out=(),
-        limit=None,
+        limited_by=None,
     )
 
 

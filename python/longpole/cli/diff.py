@@ -328,7 +328,7 @@ def _tiles(found: Diff) -> Tiles:
 
     base, new = found.base, found.new
     memory = (base.peak_memory_bytes, new.peak_memory_bytes)
-    limits = [side.verdict.limit for side in (base, new)]
+    limits = [side.verdict.limited_by for side in (base, new)]
     counts = {row.what: f"{number(row.base)} → {number(row.new)}" for row in found.counts}
     lengths = [duration(round(side.mean_ns)) for side in (base, new)]
     steps = " and ".join(map(numbers, (base, new)))

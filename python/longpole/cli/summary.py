@@ -70,6 +70,7 @@ _TABLES_OF_SIDES: Final[Mapping[Side, tuple[str, ...]]] = {
     "host": ("devices", "idle time", "operators", "blocking calls"),
     "communication": ("devices", "streams", "kernels"),
     "copies": ("devices", "streams", "blocking calls"),
+    "waits": ("devices", "idle time", "blocking calls"),
 }
 """Tables with more detail about what limits a window."""
 # Steps longer than the median by this factor are named.
@@ -79,6 +80,7 @@ _NEXT_TABLES: Final[Mapping[Side, str]] = {
     "host": "idle --by host",
     "communication": "communication",
     "copies": "copies",
+    "waits": "sync",
 }
 """The table of `longpole table` to print next."""
 _IDLE: Final = (
@@ -121,7 +123,7 @@ def summary(
     Examples:
       longpole summary trace.json.gz
       longpole summary rank*.json.gz --step 3 --format csv
-      longpole summary trace.json.gz --between 0 20ms
+      longpole summary trace.json.gz --window 0ms..20ms
       longpole summary vllm.json.gz --capture-trace capture.json.gz
       curl -s https://example.org/trace.json.gz | longpole summary -
     """
@@ -313,8 +315,8 @@ def _limiting_blocks(trace: Trace, found: Summary) -> list[Block]:
 def _sides(found: Summary) -> list[Side]:
     """Return what limits the window, then what else the named remedies change."""
     verdict = found.verdict
-    named = [remedy.side for remedy in verdict.remedies if remedy.named] if verdict.sides else []
-    return [*dict.fromkeys([*verdict.sides, *named])]
+    named = [side for it in verdict.remedies if it.named for side in it.sides]
+    return [*dict.fromkeys([*verdict.sides, *(named if verdict.sides else [])])]
 
 
 def _title(path: str, trace: Trace, found: Summary) -> str:
@@ -490,7 +492,10 @@ def _records(path: str, found: Summary) -> list[Record]:
     verdict = found.verdict
     rows.append(_record(path, "verdict", None, span_ns, name=verdict.sentence))
     rows += [
-        _record(path, f"remedy: {row.remedy}", row.gain_ns, span_ns, name=row.name)
+        {
+            **_record(path, f"remedy: {row.remedy}", row.gain.duration_ns, span_ns, name=row.name),
+            "share": row.gain.value,
+        }
         for row in verdict.remedies
     ]
     for device in found.devices:

@@ -25,7 +25,7 @@ from longpole.cli.ask.numbers import COUNT, COUNT_OR_ZERO, RATE
 from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.suggestions import closest
 from longpole.cli.ask.traces import answer_each, capture_option, given_memory_file
-from longpole.cli.ask.windows import Asked, Recording, profiler_options, window_options
+from longpole.cli.ask.windows import Asked, Chosen, Recording, profiler_options, window_options
 from longpole.tables.catalogue import (
     PATH_TABLES,
     arguments_of,
@@ -330,7 +330,7 @@ def _answer(
         if window.is_any:
             message = "--around finds an event in the whole trace; leave out the window"
             raise click.UsageError(message)
-        window = replace(window, whole=True)
+        window = replace(window, chosen=Chosen(whole=True))
     is_whole = name in WHOLE_TABLES and not replace(window, step_name=None).is_any
     return answer_each(
         paths,

@@ -265,7 +265,7 @@ def _gains(diff: Findings) -> Table:
         Column("new", "share"),
     )
     base, new = (
-        verdict.gains | {side: bounds.high for side, bounds in verdict.bounds.items()}
+        {side: gain.high for side, gain in verdict.gains.items()}
         for verdict in (diff.base.verdict, diff.new.verdict)
     )
     rows: list[list[Cell]] = [

@@ -223,7 +223,9 @@ def _limits(diff: Findings) -> str:
     }
     told: dict[tuple[str, str], list[str]] = {}
     for name, side in _named(diff):
-        limit = side.verdict.limit or unknown.get(side.verdict.status, ("unknown", "see --json"))
+        limit = side.verdict.limited_by or unknown.get(
+            side.verdict.status, ("unknown", "see --json")
+        )
         told.setdefault(limit, []).append(name)
     parts = [
         f"{what} in {'both' if names[1:] else names[0]} ({how})"

@@ -83,17 +83,17 @@ def predictions(
         return ()
     first: dict[str, Remedy] = {}
     for remedy in base.remedies:
-        if remedy.gain_low >= _LEAST and remedy.gain_then >= _LEAST_THEN:
+        if remedy.gain.low >= _LEAST and remedy.then >= _LEAST_THEN:
             first.setdefault(remedy.remedy, remedy)
     replacing = {one.id for one in remedies() if one.replaces_launches}
     has_launches = any(
         row.what == "launches" and row.new > _LAUNCHES_LEFT * row.base for row in counts
     )
-    left = {row.remedy: max(row.gain_ns, 0) for row in reversed(new.remedies)}
+    left = {row.remedy: max(row.gain.duration_ns, 0) for row in reversed(new.remedies)}
     applied = [
         (row, left.get(row.remedy, 0))
         for row in first.values()
-        if left.get(row.remedy, 0) <= _APPLIED * row.gain_ns
+        if left.get(row.remedy, 0) <= _APPLIED * row.gain.duration_ns
         and not (row.remedy in replacing and has_launches)
         and _has_signature(row, contents, measured, is_rewritten=is_rewritten)
     ]
@@ -105,7 +105,9 @@ def predictions(
         return ()
     is_alone = len(applied) == 1
     return tuple(
-        Prediction(row.remedy, row.gain_ns, left_ns, *_predicted(row, left_ns), measured, is_alone)
+        Prediction(
+            row.remedy, row.gain.duration_ns, left_ns, *_predicted(row, left_ns), measured, is_alone
+        )
         for row, left_ns in applied
     )
 
@@ -121,12 +123,12 @@ def _has_signature(
     found = None if contents is None else has_signature(remedy.remedy, *contents)
     if is_rewritten:
         is_known = contents is None or contents[0].has_products
-        most = 1.0 if is_known else remedy.gain_high + _BEYOND
-        return found is True and _OF_LOW * remedy.gain_low <= measured <= most
+        most = 1.0 if is_known else remedy.gain.high + _BEYOND
+        return found is True and _OF_LOW * remedy.gain.low <= measured <= most
     return found is not False
 
 
 def _predicted(remedy: Remedy, left_ns: float) -> tuple[float, float]:
     """Return the gain of the applied part of a remedy."""
-    part = 1 - left_ns / max(remedy.gain_ns, 1)
-    return part * remedy.gain_low, remedy.gain_high
+    part = 1 - left_ns / max(remedy.gain.duration_ns, 1)
+    return part * remedy.gain.low, remedy.gain.high

@@ -223,7 +223,7 @@ def choose_window(
     try:
         unit, number, start_ns, end_ns, why = trace.scope(**chosen)
         recorded = trace.as_recorded
-        if unit == "trace" and recorded is not trace:  # it may name times for --between
+        if unit == "trace" and recorded is not trace:  # it may name times for --window
             *_, why = recorded.scope(**chosen)
     except WindowError:
         if (step, annotation, step_name) != (None, None, None):

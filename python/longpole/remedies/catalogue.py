@@ -8,25 +8,24 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.engine.critical_path.changes import Drop, Insert, RemoveWait, Replace, Scale, parts_of
-from longpole.remedies.busy_streams import most_gain
+from longpole.engine.critical_path.changes import Drop, Insert, RemoveWait, Replace, Scale
+from longpole.remedies.gains import extended, gains_of
+from longpole.remedies.limits import sides_of
 from longpole.remedies.model import EFFORTS, Found, Remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from longpole.engine.critical_path.changes import Change, WorkKind
     from longpole.remedies.facts import Facts
-    from longpole.remedies.parts import BoundsParts, Fact, Side
-
-    _Gain = tuple[int, float, float, float, Fact, Fact]
+    from longpole.remedies.gains import Gain
+    from longpole.remedies.parts import Side
 
 __all__ = [
     "CATALOGUE",
     "Gained",
     "RemedyId",
     "Together",
-    "gain_of",
     "gained",
     "remedies",
     "together",
@@ -83,13 +82,7 @@ ENTRY_POINTS: Final = "longpole.remedies"
 _MOST_OF_ONE: Final = 8
 _MOST_IN_TURN: Final = 6
 
-# Minimum fraction of the recorded host time that the host needs without the profiler. It applies to
-# a host that is not ahead of the device; the recording cost on the host is known to about a
-# quarter.
-_LEAST_PACE: Final = 0.75
-
-# A remedy that gains this much more than removing all time of its side also shortens something
-# else.
+# A remedy that gains this much more than what limits the program also shortens something else.
 _LEAST_MORE: Final = 0.005
 
 # Gains count as similar if one is at least this fraction of the other.
@@ -112,27 +105,19 @@ class Gained:
 
     remedy: Remedy
     found: Found
-    gain_ns: int
-    """Gain in the mean window that is certain; negative for a loss."""
-    gain: float
-    low: float
-    """Lower bound of the gain, regardless of missing records."""
-    high: float
-    """Upper bound: with the changes that may be possible."""
-    low_by: Fact
-    high_by: Fact
+    gain: Gain
     then: float
     """Gain after the remedies listed before it."""
+    sides: tuple[Side, ...] = ()
+    """What its changes shorten, in the order of the core."""
     also: tuple[str, ...] = ()
-    """Other sides that it shortens too, if its own side limits the program and gains less."""
+    """What it shortens besides what limits the program, if that alone gains less."""
 
 
 class Together(NamedTuple):
     """The gain of several remedies together."""
 
-    gain: float
-    low: float
-    high: float
+    gain: Gain
     then: dict[Side, float]
     """How much shorter the rest would be without each side; empty if unknown."""
 
@@ -181,14 +166,7 @@ def gained(facts: Facts) -> tuple[list[Gained], list[str]]:
 
 def _alone(facts: Facts) -> tuple[list[Gained], list[str]]:
     """Compute the gain of each place by itself, for every time of a step that was measured."""
-    ends = [(end.once(_alone)[0], dict(end.parts["bounds_of_cost"])) for end in facts.ends()]
-    if facts.parts["recording_cost"] is not None:
-        bounds = _side_bounds(facts)
-        for _, at_end in ends:
-            bounds = [(side, _extended(each, at_end[side])) for side, each in bounds]
-        facts.parts["bounds_of_cost"] = [
-            (side, _side_within_busy(facts, side, each)) for side, each in bounds
-        ]
+    ends = [end.once(_alone)[0] for end in facts.ends()]
     places, failures = [], []
     for remedy in remedies():
         try:
@@ -197,10 +175,9 @@ def _alone(facts: Facts) -> tuple[list[Gained], list[str]]:
             what = ": ".join(filter(None, [type(error).__name__, str(error)]))
             failures.append(f"Remedy {remedy.id} was skipped: {what}.")
     rows = _with_gains(facts, places)
-    for others, _ in ends:
+    for others in ends:
         rows = _widened(rows, others)
-    rows = [_row_within_busy(facts, row) for row in rows]
-    return _ordered(rows), failures
+    return _ordered([_with_sides(facts, row) for row in rows]), failures
 
 
 def _widened(rows: list[Gained], others: list[Gained]) -> list[Gained]:
@@ -210,10 +187,8 @@ def _widened(rows: list[Gained], others: list[Gained]) -> list[Gained]:
     wider = []
     for row in rows:
         is_of_both = places[_place(row)] == 2  # noqa: PLR2004 - one on each side
-        other = other_of.get(_place(row), row) if is_of_both else row
-        bounds = _extended(*((it.low, it.high, it.low_by, it.high_by) for it in (row, other)))
-        low, high, low_by, high_by = bounds
-        wider.append(replace(row, low=low, high=high, low_by=low_by, high_by=high_by, then=low))
+        gain = extended(row.gain, other_of[_place(row)].gain) if is_of_both else row.gain
+        wider.append(replace(row, gain=gain, then=gain.low))
     return wider
 
 
@@ -222,96 +197,23 @@ def _place(row: Gained) -> tuple[str, str | None]:
     return row.remedy.id, row.found.name
 
 
-def _extended(bounds: BoundsParts, other: BoundsParts) -> BoundsParts:
-    """Extend bounds to those that hold with another cost of recording."""
-    low, high, low_by, high_by = bounds
-    if other[0] < low:
-        low, low_by = other[0], "recording_cost"
-    if other[1] > high:
-        high, high_by = other[1], "recording_cost"
-    return low, high, low_by, high_by
-
-
-def _side_bounds(facts: Facts) -> list[tuple[Side, BoundsParts]]:
-    """Return the bounds of the gain of each side, for every cost of recording.
-
-    The cost is known as a range, over which the gains of remedies are computed, too. Like remedies,
-    the upper bound leaves out GPU activities before the windows.
-    """
-    sets: list[list[Change]] = [[Drop(kind=kind) for kind in it] for it in _KINDS_OF.values()]
-    events = [work.event for work in (*facts.kernels, *facts.copies)]
-    sets += [[replace(change, events=events) for change in changes] for changes in sets]
-    gains = _gains(facts, sets)
-    found = zip(facts.parts["bounds"], gains, gains[len(_KINDS_OF) :], strict=False)
+def _with_gains(facts: Facts, places: list[tuple[Remedy, Found]]) -> list[Gained]:
+    gains = gains_of(facts.core, [(found.careful, found.hopeful) for _, found in places])
     return [
-        (side, _of_every_cost(bounds, every, inside)) for (side, bounds), every, inside in found
+        Gained(remedy, found, gain, then=gain.low)
+        for (remedy, found), gain in zip(places, gains, strict=True)
     ]
 
 
-def _within_busy(facts: Facts, changes: Sequence[Change], gain: float, high: float) -> float:
-    """Lower an upper bound that depends on the cost of recording to what busy streams leave."""
-    return max(min(high, most_gain(facts, changes)), gain)
-
-
-def _side_within_busy(facts: Facts, side: Side, bounds: BoundsParts) -> BoundsParts:
-    low, high, low_by, high_by = bounds
-    if high_by == "recording_cost":
-        gain = max(dict(facts.parts["gains"])[side], dict(facts.parts["bounds"])[side][1])
-        high = _within_busy(facts, [Drop(kind=kind) for kind in _KINDS_OF[side]], gain, high)
-    return low, high, low_by, high_by
-
-
-def _row_within_busy(facts: Facts, row: Gained) -> Gained:
-    if row.high_by != "recording_cost":
-        return row
-    changes = row.found.hopeful or row.found.careful
-    return replace(row, high=_within_busy(facts, changes, row.gain, row.high))
-
-
-def _of_every_cost(bounds: BoundsParts, every: _Gain, inside: _Gain) -> BoundsParts:
-    """Extend bounds to those of the gain, as far as the cost of recording sets them."""
-    low, high, *_ = bounds
-    least = every[2] if every[4] == "recording_cost" else low
-    most = [gain[3] for gain in (every, inside) if gain[5] == "recording_cost"]
-    return _extended(bounds, (least, max([high, *most]), every[4], every[5]))
-
-
-def _with_gains(facts: Facts, places: list[tuple[Remedy, Found]]) -> list[Gained]:
-    sets: list[Sequence[Change]] = []
-    for _, found in places:
-        sets += [found.careful, found.hopeful or found.careful]
-    gains = _gains(facts, sets)
-    sides = {side: high for side, (_, high, *_) in facts.parts["bounds_of_cost"]}
-    told = [] if facts.parts["waits_lead"] else facts.parts["sides"]
-    rows = []
-    for number, (remedy, found) in enumerate(places):
-        both = gains[2 * number], gains[2 * number + 1]
-        bounded = _bounded(facts, found.careful, found.hopeful or found.careful, both)
-        row = _row_within_busy(facts, Gained(remedy, found, *bounded, then=bounded[2]))
-        is_more = remedy.side in told and row.high > _LEAST_MORE + sides[remedy.side]
-        rows.append(replace(row, also=_also(facts, remedy, found)) if is_more else row)
-    return rows
-
-
-def _bounded(
-    facts: Facts,
-    careful: Sequence[Change],
-    hopeful: Sequence[Change],
-    gains: tuple[_Gain, _Gain],
-) -> _Gain:
-    """Return the gain of changes with its bounds, given those of the careful and the hopeful."""
-    gain_ns, gain, low, careful_high, low_by, careful_by = gains[0]
-    _, _, _, high, _, high_by = gains[1]
-    if careful_high > high:
-        high, high_by = careful_high, careful_by
-    most = _most(facts, careful)
-    at_most = _most(facts, hopeful, pace=_LEAST_PACE)
-    if gain > most:
-        gain, gain_ns = most, min(gain_ns, round(most * facts.mean_ns))
-    low = min(low, most)
-    if high_by != "recording_cost":  # which may leave the host less to do before the windows
-        high = min(high, max(most, at_most))
-    return gain_ns, gain, low, high, low_by, high_by
+def _with_sides(facts: Facts, row: Gained) -> Gained:
+    """Add the sides that the changes of a remedy shorten, and those besides what limits."""
+    changes = [it for it in (*row.found.careful, *row.found.hopeful) if not isinstance(it, Insert)]
+    touched = {side for change in changes for side in _sides_of(facts, change)}
+    sides = tuple(side for side in facts.parts["gains"] if side in touched)
+    limiting = [side for side in sides_of(facts.parts["limit"]) if side in sides]
+    most = max((facts.parts["gains"][side].high for side in limiting), default=1.0)
+    is_more = row.gain.high > most + _LEAST_MORE
+    return replace(row, sides=sides, also=_also(facts, limiting, changes) if is_more else ())
 
 
 def together(facts: Facts, rows: Sequence[Gained]) -> Together:
@@ -324,27 +226,19 @@ def together(facts: Facts, rows: Sequence[Gained]) -> Together:
     hopeful = [change for row in rows for change in row.found.hopeful or row.found.careful]
     kinds_of = {} if _is_ahead(facts) else _KINDS_OF
     sides = [[*careful, *(Drop(kind=kind) for kind in kinds)] for kinds in kinds_of.values()]
-    of_careful, of_hopeful, *of_sides = _gains(facts, [careful, hopeful, *sides])
-    _, gain, low, high, *_ = _bounded(facts, careful, hopeful, (of_careful, of_hopeful))
+    possible = [(careful, hopeful), (careful, ()), *((changes, ()) for changes in sides)]
+    gain, of_careful, *of_sides = gains_of(facts.core, possible)
     ids = {row.remedy.id for row in rows}
     for end in facts.ends():
         others = [row for row in end.once(_alone)[0] if row.remedy.id in ids]
         if len(others) == len(rows):
-            other = together(end, others)
-            low, high = min(low, other.low), max(high, other.high)
-    high = _within_busy(facts, hopeful, gain, high)
-    left = max(1.0 - of_careful[1], 1e-9)
+            gain = extended(gain, together(end, others).gain)
+    left = max(1.0 - of_careful.value, 1e-9)
     then = {
-        side: max(with_side[1] - of_careful[1], 0.0) / left
+        side: max(with_side.value - of_careful.value, 0.0) / left
         for side, with_side in zip(kinds_of, of_sides, strict=True)
     }
-    return Together(gain, low, high, then)
-
-
-def gain_of(facts: Facts, changes: Sequence[Change]) -> float:
-    """Return what changes save in the mean window, at most what their side does without time."""
-    [(_, gain, *_)] = _gains(facts, [changes])
-    return min(gain, _most_of_side(facts, changes))
+    return Together(gain, then)
 
 
 def _is_ahead(facts: Facts) -> bool:
@@ -358,23 +252,22 @@ def _is_ahead(facts: Facts) -> bool:
     return 2 * len(earlier) >= max(len(works), 1)
 
 
-def _also(facts: Facts, remedy: Remedy, found: Found) -> tuple[str, ...]:
-    """Return the names of what the changes of a remedy shorten in addition to its side."""
-    changes = [it for it in (*found.careful, *found.hopeful) if not isinstance(it, Insert)]
+def _also(facts: Facts, limiting: Collection[Side], changes: Sequence[Change]) -> tuple[str, ...]:
+    """Return the names of what changes shorten besides what limits the program."""
     names = {_ALSO.get(change.kind or "") for change in changes}
-    sides = {_side(facts, change) for change in changes}
-    names |= {_ALSO[side] for side in sides if side is not None and side != remedy.side}
+    sides = {side for change in changes for side in _sides_of(facts, change)}
+    names |= {_ALSO.get(side) for side in sides - {*limiting, "waits"}}
     return tuple(name for name in _ALSO.values() if name in names)
 
 
 def _sure(row: Gained) -> float:
     """Return the certain gain of a remedy; half of an upper bound."""
-    return row.low / 2 if row.remedy.is_upper_bound else row.low
+    return row.gain.low / 2 if row.remedy.is_upper_bound else row.gain.low
 
 
 def _ordered(rows: list[Gained]) -> list[Gained]:
     """Sort by certain gain; of similar gains, the cheapest remedy comes first."""
-    left = sorted(rows, key=lambda row: (-round(_sure(row), 4), -round(row.high, 4)))
+    left = sorted(rows, key=lambda row: (-round(_sure(row), 4), -round(row.gain.high, 4)))
     ordered = []
     while left:
         least = _ALIKE * max(_sure(left[0]), 0.0)
@@ -417,63 +310,21 @@ _SIDES: Final[dict[str, Side]] = {
     "annotation": "host",
     "host_gap": "host",
     "data_loading": "host",
+    "launch": "host",
+    "handover": "host",
 }
 
 
-def _most(facts: Facts, changes: Sequence[Change], pace: float = 1.0) -> float:
-    """Return the upper bound of the gain: that of a side taking no time, and the host's pace.
-
-    Work launched before the first window hides host time: with a faster device alone, the windows
-    would seem shorter than the host allows.
-    """
-    return min(_most_at_pace(facts, changes, pace), _most_of_side(facts, changes))
-
-
-def _most_of_side(facts: Facts, changes: Sequence[Change]) -> float:
-    """Return the gain of the side that the changes affect, if it is one."""
-    [side, *others] = {_side(facts, change) for change in changes} or {None}
-    if others or side is None:
-        return 1.0
-    return max(dict(facts.parts["gains"])[side], dict(facts.parts["bounds"])[side][1], 0.0)
-
-
-def _most_at_pace(facts: Facts, changes: Sequence[Change], pace: float) -> float:
-    """Return the gain if a step takes `pace` times the host time that the changes leave."""
-    if facts.host_pace_ns is None:
-        return 1.0
-    gone = [_host_time_ns(facts, change) for change in changes]
-    if None in gone:
-        return 1.0
-    left_ns = pace * facts.host_pace_ns - facts.per_window(sum(filter(None, gone)))
-    return 1.0 - max(left_ns, 0.0) / facts.mean_ns
-
-
-def _host_time_ns(facts: Facts, change: Change) -> float | None:
-    """Return the host time that a change saves in all windows; None if unknown."""
+def _sides_of(facts: Facts, change: Change) -> set[Side]:
+    """Return the sides whose time a change shortens; delays of the device belong to none."""
     if isinstance(change, RemoveWait):
-        return 0.0
+        return {"waits"}
     if change.time_ranges is not None:
-        total_ns = sum(end_ns - start_ns for _, start_ns, end_ns in change.time_ranges)
-    elif change.events:
-        places = [facts.place(event) for event in change.events]
-        total_ns = sum(it.duration_ns or 0 for it in places if _SIDES.get(it.kind) == "host")
-    elif _SIDES.get(change.kind or "") in {"kernels", "copies", "communication"}:
-        total_ns = 0
-    else:
-        return None
-    share = max(1.0 - float(change.by), 0.0) if isinstance(change, Scale) else 1.0
-    return share * total_ns
-
-
-def _side(facts: Facts, change: Change) -> Side | None:
-    """Return the side whose time a change affects, if it is one."""
-    if isinstance(change, RemoveWait):
-        return None
-    if change.time_ranges is not None:
-        return "host"
+        return {"host"}
+    kind: str = change.kind or ""
     if change.kind is None and change.events:
-        return _SIDES.get(facts.place(change.events[0]).kind)
-    return _SIDES.get(change.kind or "")
+        kind = facts.place(change.events[0]).kind
+    return {_SIDES[kind]} if kind in _SIDES else set()
 
 
 def _in_turn(facts: Facts, rows: list[Gained]) -> list[Gained]:
@@ -493,10 +344,10 @@ def _in_turn(facts: Facts, rows: list[Gained]) -> list[Gained]:
             changes += row.found.careful
             dropped |= _dropped(row)
         sets.append([*changes])
-    together = [gain for _, gain, *_ in _gains(facts, sets)]
+    together = [gain.value for gain in gains_of(facts.core, [(each, ()) for each in sets])]
     before = [0.0, *together[:-1]]
     then = {
-        id(row): min(max(now - earlier, 0.0), max(row.low, 0.0))
+        id(row): min(max(now - earlier, 0.0), max(row.gain.low, 0.0))
         for row, now, earlier in zip(first, together, before, strict=True)
     }
     return [replace(row, then=then.get(id(row), row.then)) for row in rows]
@@ -520,9 +371,3 @@ def _dropped(row: Gained) -> set[int]:
     """Return the events that the certain changes of a remedy drop."""
     drops = [it for it in row.found.careful if isinstance(it, Drop) and it.matching is None]
     return {event for it in drops if it.kind in _OF_WORK for event in it.events or ()}
-
-
-def _gains(facts: Facts, sets: Sequence[Sequence[Change]]) -> list[_Gain]:
-    if not sets:
-        return []
-    return facts.core.gains([[parts_of(change) for change in changes] for changes in sets])

@@ -60,7 +60,7 @@ class _Stop(NamedTuple):
 
 
 def _find(facts: Facts) -> Iterator[Found]:
-    if dict(facts.parts["gains"])["host"] < _LEAST_OF_HOST:
+    if facts.parts["gains"]["host"].value < _LEAST_OF_HOST:
         return
     replays = {call.event for call in facts.calls("graph_launch")}
     equal: dict[tuple[str, ...], list[_Run]] = defaultdict(list)

@@ -4,53 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypedDict
 
+from longpole.remedies.sides import Cause, Fact, GainParts, Side, Status
+
 if TYPE_CHECKING:
     from longpole.engine.recording_cost import RecordingCost
     from longpole.engine.windows import Unit
+    from longpole.remedies.gains import Gain
+    from longpole.remedies.limits import Kind, Limit
     from longpole.words.recording import Profiler
 
 __all__ = [
     "AwaitedParts",
-    "BoundsParts",
     "Cause",
+    "CoreParts",
     "Fact",
+    "GainParts",
     "GapParts",
     "RecordedParts",
+    "Side",
+    "Status",
     "VerdictParts",
 ]
 
-Status = Literal["ok", "balanced", "inconclusive", "no_device"]
 Loader = Literal["workers", "main_thread", "own"]
 """Where data is loaded."""
-Side = Literal["kernels", "host", "communication", "copies"]
-Fact = Literal[
-    "recorded",
-    "busy_stream",
-    "missing_activities",
-    "late_launches",
-    "unexplained_time",
-    "recording_cost",
-]
-"""What determines a bound of a gain: nothing is missing, a stream is busy the rest of the time,
-launched work is not recorded, launches are missing, time is unexplained, or the recording overhead
-may differ from the estimate."""
-BoundsParts = tuple[float, float, Fact, Fact]
-"""Lower and upper bound of a gain, and what determines each."""
-Cause = Literal[
-    "unlinked",
-    "remaining",
-    "polling",
-    "host_waits",
-    "graph_gap",
-    "unexplained",
-    "unrecorded",
-    "before_first_event",
-    "after_last_event",
-    "sync_return",
-    "impossible_times",
-    "damaged",
-]
-"""Reason why a trace does not show what limits it."""
 
 
 class GapParts(TypedDict):
@@ -112,17 +89,10 @@ class RecordedParts(TypedDict):
     """Time of GPU activities with impossible times, in the steps that the gains cover."""
 
 
-class VerdictParts(TypedDict):
-    """What limits a program, as plain values."""
+class _Parts(TypedDict):
+    """What the core finds for a verdict, besides what limits the program."""
 
-    status: Status
-    sides: list[Side]
     gaps: list[GapParts]
-    gains: list[tuple[Side, float]]
-    bounds: list[tuple[Side, BoundsParts]]
-    """Lower and upper bound of each gain, for the recording cost that was removed."""
-    bounds_of_cost: list[tuple[Side, BoundsParts]]
-    """The bounds for every cost that recording may have had."""
     kernels_and_host: float
     unit: Unit
     numbers: list[int]
@@ -133,12 +103,7 @@ class VerdictParts(TypedDict):
     outliers: list[int]
     uncertainty: dict[str, float]
     cause: Cause | None
-    n_earlier: int
-    """If the cause is `unlinked`, the number of GPU activities of the shown window that were most
-    likely launched before recording began."""
     reason: str
-    waits_lead: bool
-    nearly_balanced: bool
     function: tuple[str, float] | None
     busiest: tuple[str, float, int, float, str | None, bool] | None
     """The host's longest work on the path: its name, its share of the time, the number of events,
@@ -147,7 +112,9 @@ class VerdictParts(TypedDict):
     n_launched: int
     """Number of GPU activities launched during the longest work of the host."""
     loader: Loader | None
-    usual: tuple[list[Side], float] | None
+    usual: tuple[list[Side], float, bool] | None
+    """What limits the shown window alone and its gain, if the lengths are uneven or it is something
+    else, and whether it is something else."""
     caught_up_ns: int | None
     """Mean time that the host takes for a window, if the device catches up with a backlog in it."""
     awaited: AwaitedParts | None
@@ -156,6 +123,24 @@ class VerdictParts(TypedDict):
     """Profiler of the trace, whose options advice names."""
     is_of_server: bool
     """Whether an inference server marks its iterations, so that there is no loop to change."""
+
+
+class CoreParts(_Parts):
+    """A verdict of the core, as plain values."""
+
+    limit: Kind
+    sides: list[Side]
+
+
+class VerdictParts(_Parts):
+    """What limits a program, with facts about the trace and the question."""
+
+    limit: Limit
+    gains: dict[Side, Gain]
+    """What removing each side gains."""
+    n_earlier: int
+    """If the cause is `unlinked`, the number of GPU activities of the shown window that were most
+    likely launched before recording began."""
     runs_elsewhere: bool
     """Whether the GPU activities of the trace are all outside the window."""
     recorded_ns: int | None

@@ -89,9 +89,7 @@ def sized_kernels(facts: Facts) -> list[Sized]:
 
 
 def _sized_kernels(facts: Facts) -> list[Sized]:
-    bounds = (dict(facts.parts[key])["kernels"] for key in ("bounds", "bounds_of_cost"))
-    most = max(dict(facts.parts["gains"])["kernels"], *(high for _, high, *_ in bounds))
-    if most < _LEAST_OF_KERNELS:
+    if facts.parts["gains"]["kernels"].high < _LEAST_OF_KERNELS:
         return []
     of_operator: dict[int, list[Activity]] = defaultdict(list)
     for kernel in facts.kernels:

@@ -65,7 +65,7 @@ def why_empty(
     lacking = next((need for need in view.needs if not need.is_recorded(recording)), None)
     if lacking is None:
         is_more = is_part and not view.ignores_window
-        return f"{view.empty} `--whole` covers the whole trace." if is_more else view.empty
+        return f"{view.empty} `--window all` covers the whole trace." if is_more else view.empty
     if lacking.option is None or not getattr(options_for(recording.core), lacking.option):
         return f"{lacking.missing}."
     return record_hint(recording, lacking.missing, lacking.option, lacking.otherwise)

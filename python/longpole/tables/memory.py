@@ -51,7 +51,9 @@ _RELATIVE: Final = (
     "recording."
 )
 _OF_HOST: Final = "The times are those of the host's part of the step, before this window."
-_NONE_IN: Final = "No memory was allocated or freed in this window; --whole is the whole trace."
+_NONE_IN: Final = (
+    "No memory was allocated or freed in this window; --window all is the whole trace."
+)
 _ONLY_CPU: Final = "GPU memory is not in this trace: only allocations of the CPU are recorded."
 _MANY: Final = 0.1
 _RECORD_OWNERS: Final = (

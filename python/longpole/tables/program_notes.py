@@ -11,10 +11,12 @@ import re
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from longpole.answer.values import with_trace
 from longpole.engine.critical_path.windows import core_window
 from longpole.engine.windows import choose_window
 from longpole.errors import LongpoleError
 from longpole.remedies.facts import Facts
+from longpole.remedies.gains import gains_of_sides
 from longpole.tables.device_times import device_times
 from longpole.words.data import Row
 from longpole.words.recording import options_for
@@ -90,9 +92,10 @@ def program_notes(trace: Trace) -> tuple[ProgramNote, ...]:
         return ()
     window = core_window(None, None, 0, None, "period", whole=False)
     try:
-        parts, core = trace.core.verdict(window, data_load=None, step_name=None, every_window=True)
+        given, core = trace.core.verdict(window, data_load=None, step_name=None, every_window=True)
     except LongpoleError:
         return ()
+    parts = with_trace(given, gains_of_sides(core))
     facts = Facts(core, parts, options_for(trace.core), trace.device_properties)
     found = [(rule, rule.find(trace, facts)) for rule in RULES]
     return tuple(

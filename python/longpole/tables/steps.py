@@ -27,7 +27,7 @@ _MARKED: Final = (
     " so the last of these marks no step."
 )
 _REPEATED: Final = (
-    "Nothing marks steps: these are repetitions of GPU activities; to see one, --between START END"
+    "Nothing marks steps: these are repetitions of GPU activities; to see one, --window START..END"
     " with its times in this table --as-recorded."
 )
 

@@ -241,6 +241,16 @@ class TraceTables:
         """Origin of the times, in ns since 1970; None if times are absolute."""
         return self._core.base_time_ns
 
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """First start and last end of any event, in ns: what Perfetto shows as the whole file."""
+        import polars as pl
+
+        start = pl.col("start_ns")
+        end = (start + pl.col("duration_ns").fill_null(0)).max()
+        first_ns, last_ns = self.events.select(start.min(), end.alias("end_ns")).row(0)
+        return first_ns or 0, last_ns or 0
+
     @property
     def n_events(self) -> int:
         """Number of events of any phase in the file."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.path import CriticalPath
     from longpole.engine.recording_cost import RecordingCost
     from longpole.remedies.facts import Facts
+    from longpole.remedies.gains import Gain
     from longpole.remedies.parts import VerdictParts
     from longpole.report.blocks import Block
     from longpole.words.recording import Options
@@ -469,7 +470,7 @@ class Trace(TraceTables):
         Examples
         --------
         >>> after = trace.after_remedies(["loader_workers", "cuda_graph"])  # doctest: +SKIP
-        >>> after.gain_low, after.gain_high  # doctest: +SKIP
+        >>> after.gain.low, after.gain.high  # doctest: +SKIP
         """
         from longpole.answer.after import after_remedies
 
@@ -489,7 +490,7 @@ class Trace(TraceTables):
         whole: bool = False,
         data_load: str | None = None,
         step_name: str | None = None,
-    ) -> float:
+    ) -> Gain:
         """Compute how much shorter changes make the mean step that a verdict is about.
 
         Parameters
@@ -501,8 +502,8 @@ class Trace(TraceTables):
 
         Returns
         -------
-        float
-            The gain as a fraction; negative if the changes cost time.
+        Gain
+            The gain as a fraction, with its bounds; negative if the changes cost time.
 
         Raises
         ------
@@ -514,16 +515,17 @@ class Trace(TraceTables):
         >>> from longpole import Drop
         >>> from longpole.testing import TraceBuilder
         >>> trace = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).read()
-        >>> trace.gain([Drop(kind="kernel")])
+        >>> trace.gain([Drop(kind="kernel")]).value
         0.9
         """
         from longpole.answer.advice import options_in
-        from longpole.remedies.catalogue import gain_of
+        from longpole.remedies.gains import gains_of
 
         parts, facts_of = self._judged(
             step, annotation, between, instance, whole, data_load, step_name
         )
-        return gain_of(facts_of(options_in(parts)), changes)
+        [gain] = gains_of(facts_of(options_in(parts)).core, [(changes, ())])
+        return gain
 
     def _judged(  # noqa: PLR0917 - the parameters of a verdict
         self,
@@ -539,6 +541,7 @@ class Trace(TraceTables):
         from longpole.answer.values import with_trace
         from longpole.engine.critical_path.windows import core_window
         from longpole.remedies.facts import Facts
+        from longpole.remedies.gains import gains_of_sides, hull
 
         number = None if step is None else step_number(step)
         window = core_window(number, annotation, instance, between, "period", whole=whole)
@@ -551,7 +554,6 @@ class Trace(TraceTables):
         if given["cause"] == "unlinked":
             _, _, start_ns, end_ns, _ = self._core.scope(window, step_name=step_name)
             n_earlier, _ = self._core.earlier_work(start_ns, end_ns)
-        parts = with_trace(given, self._cost, between, recorded_ns, n_earlier)
         devices = self.device_properties
         chosen = (step, annotation, between, instance, whole, data_load, step_name)
 
@@ -560,6 +562,19 @@ class Trace(TraceTables):
                 with suppress(WindowError):
                     yield trace._judged(*chosen)[1](options)  # noqa: SLF001 - same class
 
+        gains = gains_of_sides(facts)
+        if given["unit"] != "time_range":  # which would contain something else
+            for trace in self._at_ends():
+                with suppress(WindowError):
+                    gains = hull(gains, trace._judged(*chosen)[0]["gains"])  # noqa: SLF001
+        parts = with_trace(
+            given,
+            gains,
+            cost=self._cost,
+            between=between,
+            recorded_ns=recorded_ns,
+            n_earlier=n_earlier,
+        )
         return parts, lambda options: Facts(
             facts, parts, options, devices, lambda: at_ends(options)
         )

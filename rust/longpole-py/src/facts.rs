@@ -7,8 +7,8 @@ use longpole_core::ids::EventId;
 use longpole_core::names::Names;
 use longpole_core::overhead;
 use longpole_core::path::{
-    self, Activity, DeviceWait, FactIndex, Gain, Inquiry, Named, OnThread, Scope, ThreadGap,
-    TimeRange,
+    self, Activity, DeviceWait, FactIndex, Gain, Inquiry, Named, OnThread, Possible, Scope, Side,
+    ThreadGap, TimeRange,
 };
 use longpole_core::stack::Nesting;
 use longpole_core::tables::{EventKind, Tables};
@@ -30,6 +30,9 @@ type GapParts = (usize, i64, i64, usize, i64, Option<usize>, Option<usize>, bool
 /// window)`.
 type ActivityParts =
     (usize, Option<usize>, Option<usize>, Option<usize>, &'static str, i64, i64, usize, usize);
+
+/// Certain and possible changes; without the latter, they are the same.
+type PossibleParts = (Vec<ChangeParts>, Option<Vec<ChangeParts>>);
 
 /// A gain, as `(gain_ns, gain, low, high, low_by, high_by)`.
 type GainParts = (i64, f64, f64, f64, &'static str, &'static str);
@@ -232,19 +235,29 @@ impl Facts {
         Ok(self.facts().pageable_ends(self.event(event)?))
     }
 
-    /// Returns the gains of sets of changes in the windows.
-    fn gains(&self, py: Python<'_>, changes: Vec<Vec<ChangeParts>>) -> PyResult<Vec<GainParts>> {
+    /// Returns the gain of each pair of certain and possible changes.
+    fn gains(&self, py: Python<'_>, possible: Vec<PossibleParts>) -> PyResult<Vec<GainParts>> {
         let n_events = self.tables.events.len();
         let set = |parts: Vec<ChangeParts>| {
             parts.into_iter().map(|parts| change(parts, n_events)).collect::<PyResult<Vec<_>>>()
         };
-        let changes = changes.into_iter().map(set).collect::<PyResult<Vec<_>>>()?;
-        let known: (&Graph, &Tables, &Nesting, &Scope) =
-            (&self.graph, &self.tables, &self.nesting, &self.scope);
+        let both = |(careful, hopeful): PossibleParts| {
+            Ok(Possible { careful: set(careful)?, hopeful: hopeful.map(set).transpose()? })
+        };
+        let possible = possible.into_iter().map(both).collect::<PyResult<Vec<_>>>()?;
         let gains = enter(py, None, None, |progress| {
-            self.inquiry.gains(known, self.other_latencies_ns(), &changes, progress)
+            self.inquiry.gains(&self.facts(), self.other_latencies_ns(), &possible, progress)
         })?;
         Ok(gains.into_iter().map(gain).collect())
+    }
+
+    /// Returns the gain of each side.
+    fn gains_of_sides(&self, py: Python<'_>) -> PyResult<Vec<(&'static str, GainParts)>> {
+        let gains = enter(py, None, None, |progress| {
+            self.inquiry.gains_of_sides(&self.facts(), self.other_latencies_ns(), progress)
+        })?;
+        let names = Side::ALL.iter().map(|side| side.name());
+        Ok(names.zip(gains.into_iter().map(gain)).collect())
     }
 }
 
@@ -286,7 +299,7 @@ fn activity(it: Activity) -> ActivityParts {
 }
 
 fn gain(it: Gain) -> GainParts {
-    let bounds = it.bounds;
+    let bounds = it.bounds();
     let (low_by, high_by) = (bounds.low_by.name(), bounds.high_by.name());
-    (it.gain_ns, it.gain, bounds.low, bounds.high, low_by, high_by)
+    (it.gain_ns(), it.value(), bounds.low, bounds.high, low_by, high_by)
 }

@@ -6,7 +6,7 @@ use longpole_core::graph::Graph;
 use longpole_core::link::Launches;
 use longpole_core::measure;
 use longpole_core::names::Names;
-use longpole_core::path::{self, Bounds, Inquiry, Scope, Side, UnexplainedGap, Usual, Verdict};
+use longpole_core::path::{self, Inquiry, Scope, Side, UnexplainedGap, Usual, Verdict};
 use longpole_core::stack::Nesting;
 use longpole_core::tables::Tables;
 use pyo3::prelude::*;
@@ -20,11 +20,9 @@ type BusiestParts = (String, f64, usize, f64, Option<&'static str>, bool);
 /// A verdict as a dictionary; its fields are in `python/longpole/_core.pyi`.
 #[derive(IntoPyObject)]
 pub(crate) struct VerdictParts {
-    status: &'static str,
+    limit: &'static str,
     sides: Vec<&'static str>,
     gaps: Vec<GapParts>,
-    gains: Vec<(&'static str, f64)>,
-    bounds: Vec<(&'static str, BoundsParts)>,
     kernels_and_host: f64,
     unit: &'static str,
     numbers: Vec<i64>,
@@ -35,30 +33,16 @@ pub(crate) struct VerdictParts {
     uncertainty: HashMap<&'static str, f64>,
     cause: Option<&'static str>,
     reason: String,
-    waits_lead: bool,
-    nearly_balanced: bool,
     function: Option<(String, f64)>,
     busiest: Option<BusiestParts>,
     n_launched: usize,
     loader: Option<&'static str>,
-    usual: Option<(Vec<&'static str>, f64)>,
+    usual: Option<(Vec<&'static str>, f64, bool)>,
     caught_up_ns: Option<i64>,
     awaited: Option<AwaitedParts>,
     recorded: RecordedParts,
     profiler: &'static str,
     is_of_server: bool,
-}
-
-/// The smallest and largest gain, and the reason for each.
-type BoundsParts = (f64, f64, &'static str, &'static str);
-
-fn parts_of(bounds: Bounds) -> BoundsParts {
-    (bounds.low, bounds.high, bounds.low_by.name(), bounds.high_by.name())
-}
-
-fn sides_of(bounds: &[Bounds]) -> Vec<(&'static str, BoundsParts)> {
-    let names = Side::ALL.iter().map(|side| side.name());
-    names.zip(bounds.iter().copied().map(parts_of)).collect()
 }
 
 /// An unexplained gap as a dictionary.
@@ -192,16 +176,14 @@ impl VerdictParts {
         let uncertainty = &verdict.uncertainty;
         let lengths = &verdict.lengths;
         let sides = |sides: &[Side]| sides.iter().map(|side| side.name()).collect();
-        let usual = |usual: Usual| (sides(&usual.sides), usual.gain);
+        let usual = |usual: Usual| (sides(&usual.sides), usual.gain, usual.differs);
         Self {
             awaited: AwaitedParts::of(tables, scope),
             recorded: RecordedParts::of(tables, launches, scope),
             profiler: measure::profiler(tables).name(),
             is_of_server: path::is_of_server(tables),
-            status: verdict.status.name(),
-            sides: sides(&verdict.sides),
-            gains: Side::ALL.iter().map(|side| side.name()).zip(verdict.gains).collect(),
-            bounds: sides_of(&verdict.bounds),
+            limit: verdict.limit.name(),
+            sides: sides(&verdict.limit.sides()),
             gaps: verdict.unexplained_gaps.iter().map(|gap| GapParts::of(gap, tables)).collect(),
             kernels_and_host: verdict.kernels_and_host,
             unit: scope.unit.name(),
@@ -223,8 +205,6 @@ impl VerdictParts {
             ]),
             cause: uncertainty.cause.map(path::Cause::name),
             reason: scope.reason.text.clone(),
-            waits_lead: verdict.waits_lead,
-            nearly_balanced: verdict.nearly_balanced,
             function: verdict
                 .function
                 .map(|function| (tables.strings.get(function.name).to_owned(), function.share)),

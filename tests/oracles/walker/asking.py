@@ -38,8 +38,8 @@ _WHERE: Final = (
     *("event IN (0, 1, 2)", "kind IS NOT NULL", "duration_ns * 1e300 > 1", "count / 0 = 1"),
 )
 _OPTIONS: Final = (
-    *(("--whole",), ("--step", "1"), ("--end", "gpu"), ("--between", "+0", "+1ms")),
-    *(("--step-name", "Step"), ("--annotation", "data loading")),
+    *(("--window=all",), ("--step", "1"), ("--end", "gpu"), ("--window", "+0..+1ms")),
+    *(("--step-name", "Step"), ("--window", "data loading")),
 )
 _FORMATS: Final = ("json", "jsonl", "csv", "md", "html", "text")
 _FORMATTED: Final = frozenset({"table", "summary", "check", "path", "whatif", "diff", "ranks"})
@@ -47,7 +47,7 @@ _WINDOWED: Final = frozenset({"table", "summary", "path", "whatif"})
 _TOOL_OPTIONS: Final[tuple[dict[str, Any], ...]] = (
     {},
     {},
-    {"whole": True},
+    {"window": "all"},
     {"step": 1},
     {"top": 3},
 )

@@ -183,8 +183,8 @@ def _busy_tile(found: Summary) -> Iterator[Tile]:
 
 
 def _limit_tile(verdict: Findings) -> Iterator[Tile]:
-    if verdict.limit is not None:
-        value, note = verdict.limit
+    if verdict.limited_by is not None:
+        value, note = verdict.limited_by
         yield Tile("Limited by", value, [note])
 
 

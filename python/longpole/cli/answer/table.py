@@ -52,7 +52,7 @@ __all__ = [
     "WHOLE_TABLES",
     "Shown",
     "TableData",
-    "groups_by_gain",
+    "groups_for",
     "listed_tables",
     "memory_table",
     "path_table",
@@ -71,6 +71,7 @@ _OF_SIDES: Final[Mapping[Side, str]] = {
     "host": "Host",
     "communication": "Communication",
     "copies": "Memory and copies",
+    "waits": "Host",
 }
 
 
@@ -110,19 +111,16 @@ def tables() -> dict[str, str]:
     return {name: sentence for group in TABLES.values() for name, sentence in group.items()}
 
 
-def groups_by_gain(gains: Mapping[Side, float]) -> list[str]:
-    """Sort the groups of tables: first those about the side of the program that limits it most.
+def groups_for(sides: Sequence[Side]) -> list[str]:
+    """Sort the groups of tables: first those about what limits the program.
 
     Examples
     --------
-    >>> groups_by_gain({"kernels": 0.1, "host": 0.6, "communication": 0.0, "copies": 0.0})[:3]
+    >>> groups_for(["host"])[:3]
     ['Where did the step go', 'Host', 'Kernels']
     """
-    gain_of = {_OF_SIDES[side]: gain for side, gain in gains.items()}
-    first, *others = TABLES
-    ranked = [name for name in others if name in gain_of]
-    rest = [name for name in others if name not in gain_of]
-    return [first, *sorted(ranked, key=lambda name: -gain_of[name]), *rest]
+    first, *_ = TABLES
+    return [*dict.fromkeys([first, *(_OF_SIDES[side] for side in sides), *TABLES])]
 
 
 def listed_tables(
@@ -141,7 +139,7 @@ def listed_tables(
             "group": group,
             "by": ", ".join(words_of(name)) or None,
         }
-        for group in groups_by_gain(verdict.gains if verdict else {})
+        for group in groups_for(verdict.sides if verdict else ())
         for name, sentence in TABLES[group].items()
         if not of_memory or reads_memory_files(name)
         if trace is None or name not in _OF_ASCEND or _may_be_ascend(trace)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path import CriticalPath
     from longpole.engine.critical_path.changes import Change
     from longpole.engine.windows import Window
+    from longpole.remedies.gains import Gain
     from longpole.report.blocks import Block
     from longpole.report.document import AbstentionCode, Record
     from longpole.tables.findings import Finding
@@ -78,7 +79,7 @@ class Found:
     step_name: str | None
     verdict: Callable[[], Verdict]
     after_remedies: Callable[[Sequence[str]], AfterRemedies]
-    gain: Callable[[Sequence[Change]], float]
+    gain: Callable[[Sequence[Change]], Gain]
     """Returns what changes save in the mean step that the verdict is about."""
     is_part: bool
     """Whether it is not the whole trace."""

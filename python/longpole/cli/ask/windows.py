@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.answer.windows import Found
-from longpole.cli.ask.numbers import COUNT_OR_ZERO, nanoseconds
+from longpole.cli.ask.numbers import nanoseconds
 from longpole.cli.ask.options import gather
 from longpole.engine.windows import annotation_name, choose_window, step_number, time_range_name
 from longpole.errors import WindowError
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path import CriticalPath
     from longpole.engine.critical_path.changes import Change
     from longpole.engine.windows import Window
+    from longpole.remedies.gains import Gain
     from longpole.trace.trace import Trace
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "NO_WORK",
     "OF_TIME",
     "Asked",
+    "Chosen",
     "Recording",
     "as_recorded_option",
     "data_load_option",
@@ -43,7 +45,7 @@ __all__ = [
 _LAST_NS: Final = 2**63 - 1
 _ABSOLUTE: Final = click.IntRange(-_LAST_NS, _LAST_NS)
 _INTEGER: Final = re.compile(r"-?\d+")
-_NUMBER: Final = re.compile(r"\+\d+|\+?\d*\.\d+")
+_MOST_DIGITS: Final = 9
 NO_WORK: Final = "the trace has no work on a main thread or a device"
 
 
@@ -59,26 +61,54 @@ class _Step(click.ParamType[int]):
             self.fail(str(error), param, ctx)
 
 
-class _SinceStart(int):
-    """A time in ns from the start of the trace."""
+_TIME: Final = re.compile(r"[+-]?[\d.]+ *(?:[nuµm]?s)?")
 
 
-class _Time(click.ParamType[int]):
-    """A time of the trace: ns on its clock, or a time with a unit (or `+0`) from its start."""
+class Chosen(NamedTuple):
+    """What `--window` names."""
 
-    name = "time"
+    step: int | None = None
+    annotation: str | None = None
+    instance: int = 0
+    between: tuple[int, int] | None = None
+    """Two times in ns from the first event of the file; on its clock if beyond its length."""
+    whole: bool = False
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        text = str(value)
-        since_ns = 0 if text == "+0" else nanoseconds(text.removeprefix("+"))
+
+class _Window(click.ParamType[Chosen]):
+    """A window as text: `step:3`, `all`, `NAME#1`, or `12.3ms..12.8ms`."""
+
+    name = "window"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Chosen:
+        text = str(value).strip()
+        start, dots, end = text.partition("..")
+        if text == "all":
+            return Chosen(whole=True)
+        if text.startswith(("step:", "ProfilerStep#")) and text.count("#") < 2:  # noqa: PLR2004
+            return Chosen(step=_Step().convert(text.removeprefix("step:"), param, ctx))
+        if dots and _TIME.fullmatch(start.strip()):
+            start_ns, end_ns = (self._time(it.strip(), param, ctx) for it in (start, end))
+            if end_ns < start_ns:
+                self.fail(f"{text!r} ends before it starts", param, ctx)
+            return Chosen(between=(start_ns, end_ns))
+        name, _, instance = text.rpartition("#")
+        if name and instance.isdecimal() and len(instance) <= _MOST_DIGITS:
+            return Chosen(annotation=name, instance=int(instance))
+        if not text:
+            self.fail("a window is step:N, all, NAME, NAME#1 or START..END", param, ctx)
+        return Chosen(annotation=text)
+
+    def _time(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        since_ns = nanoseconds(text.removeprefix("+").replace(" ", ""))
         if since_ns is not None:
-            return _SinceStart(since_ns)
-        if _NUMBER.fullmatch(text):
-            self.fail(f"{text!r} has no unit; use for example {text}ms", param, ctx)
-        if not _INTEGER.fullmatch(text):
-            told = f"{text!r} is not a time; use for example 10ms, or ns on the clock of the trace"
-            self.fail(told, param, ctx)
-        return int(_ABSOLUTE.convert(value, param, ctx))
+            return since_ns
+        if _INTEGER.fullmatch(text):
+            return int(_ABSOLUTE(text, param, ctx))
+        told = f"{text!r} is not a time; use for example 10ms, or a whole number of ns"
+        raise click.BadParameter(told, ctx, param)
 
 
 data_load_option: Final = click.option(
@@ -109,53 +139,60 @@ class Asked:
     """The requested window."""
 
     step: int | None = None
-    whole: bool = False
-    annotation: str | None = None
-    instance: int | None = None
-    between: tuple[int, int] | None = None
+    chosen: Chosen | None = None
     step_name: str | None = None
     end: str | None = None
     data_load: str | None = None
 
     def __post_init__(self) -> None:
-        """Raise for options without effect."""
-        if self.between is not None and _SinceStart in map(type, self.between):
-            start, end = (_SinceStart() if time_ns == 0 else time_ns for time_ns in self.between)
-            object.__setattr__(self, "between", (start, end))
-        names = ("--step", "--whole", "--annotation", "--between")
-        values = (self.step is not None, self.whole, self.annotation, self.between)
-        given = [name for name, value in zip(names, values, strict=True) if value]
-        if len(given) > 1:
-            message = f"{' and '.join(given)} exclude each other"
-        elif self.instance is not None and self.annotation is None:
-            message = "--instance needs --annotation"
-        elif self.end is not None and (self.whole or self.between):
-            message = "--end applies to a step or an annotation, not to --whole or --between"
-        elif self.between is not None and len(set(map(type, self.between))) > 1:
-            message = (
-                "--between: give both times in ns on the clock of the trace, or both from its "
-                "start with a unit, such as 0 10ms"
-            )
-        elif self.between is not None and self.between[1] < self.between[0]:
-            message = "--between: the end is before the start"
-        else:
+        """Raise for options without effect; a step given as a window is that step."""
+        chosen = self.chosen
+        if chosen is None:
             return
-        raise click.UsageError(message)
+        if self.step is not None:
+            message = "--step and --window exclude each other"
+            raise click.UsageError(message)
+        if self.end is not None and (chosen.whole or chosen.between):
+            message = "--end applies to a step or an annotation, not to times or the whole trace"
+            raise click.UsageError(message)
+        if chosen.step is not None:
+            object.__setattr__(self, "step", chosen.step)
+            object.__setattr__(self, "chosen", None)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the whole trace is requested."""
+        return self.chosen is not None and self.chosen.whole
+
+    @property
+    def annotation(self) -> str | None:
+        """Name of the requested annotation."""
+        return None if self.chosen is None else self.chosen.annotation
+
+    @property
+    def instance(self) -> int:
+        """Which annotation of that name."""
+        return 0 if self.chosen is None else self.chosen.instance
+
+    @property
+    def between(self) -> tuple[int, int] | None:
+        """The requested times."""
+        return None if self.chosen is None else self.chosen.between
 
     def on_clock(self, trace: Trace) -> Asked:
         """Return the requested window with times on the clock of the trace.
 
-        Times are given as recorded: in ns on the clock of the recording, or from its start.
+        Times count from the first event of the file as recorded. Times beyond its length are those
+        of its clock, as in the table `events`.
         """
         if self.between is None:
             return self
-        first_ns = 0
-        if isinstance(self.between[0], _SinceStart):
-            whole = choose_window(trace.as_recorded, whole=True)
-            first_ns = whole.start_ns if whole else 0
-        recorded = (min(first_ns + int(time_ns), _LAST_NS) for time_ns in self.between)
+        begin_ns, last_ns = trace.as_recorded.span
+        is_of_clock = self.between[0] > last_ns - begin_ns
+        first_ns = 0 if is_of_clock else begin_ns
+        recorded = (min(first_ns + time_ns, _LAST_NS) for time_ns in self.between)
         start, end = map(trace.map_recorded_time, recorded)
-        return replace(self, between=(start, max(start, end)))
+        return replace(self, chosen=Chosen(between=(start, max(start, end))))
 
     def find(self, trace: Trace) -> Found | str:
         """Return the critical path of the window, or the reason why there is none."""
@@ -213,7 +250,7 @@ class Asked:
         return {
             "step": self.step,
             "annotation": self.annotation,
-            "instance": self.instance or 0,
+            "instance": self.instance,
             "between": self.between,
             "whole": self.whole,
             "step_name": self.step_name,
@@ -221,7 +258,7 @@ class Asked:
 
     def _name(self, trace: Trace) -> str | None:
         if self.annotation is not None:
-            return annotation_name(self.annotation, self.instance or 0)
+            return annotation_name(self.annotation, self.instance)
         if self.between is not None:
             return time_range_name(trace, self.between)
         return None
@@ -231,7 +268,7 @@ class Asked:
     ) -> tuple[
         Callable[[], Verdict],
         Callable[[Sequence[str]], AfterRemedies],
-        Callable[[Sequence[Change]], float],
+        Callable[[Sequence[Change]], Gain],
     ]:
         choice: dict[str, Any] = {**self.choice, "data_load": self.data_load}
         return (
@@ -260,22 +297,13 @@ class Asked:
 _OPTIONS: Final[dict[str, Callable[[Any], Any]]] = {
     "step": step_option(),
     "step_name": step_name_option,
-    "whole": click.option("--whole", is_flag=True, help="Analyse the whole trace."),
-    "annotation": click.option(
-        "--annotation", metavar="NAME", help="Name of the annotation to analyse."
-    ),
-    "instance": click.option(
-        "--instance",
-        type=COUNT_OR_ZERO,
-        metavar="N",
-        help="Which occurrence of the annotation, counted from 0.  [default: 0]",
-    ),
-    "between": click.option(
-        "--between",
-        type=(_Time(), _Time()),
-        metavar="START END",
-        help="Time span of the recording to analyse: from its start, such as 0 20ms, or in ns on"
-        " its clock, as in the table `events`.",
+    "chosen": click.option(
+        "--window",
+        "chosen",
+        type=_Window(),
+        metavar="WINDOW",
+        help="Part to analyse: step:3, all, forward#1 (the second annotation of that name), or"
+        " times from the first event of the file, such as 12.3ms..12.8ms.",
     ),
     "end": click.option(
         "--end",
@@ -286,7 +314,7 @@ _OPTIONS: Final[dict[str, Callable[[Any], Any]]] = {
     ),
     "data_load": data_load_option,
 }
-OF_TIME: Final = ("step", "step_name", "whole", "annotation", "instance", "between")
+OF_TIME: Final = ("step", "chosen", "step_name")
 """Options that select a time span, as for `window_options`; the others are of its critical path."""
 
 

@@ -33,7 +33,7 @@ __all__ = ["TOOLS", "call", "input_schema", "output_schema", "purpose", "refused
 
 Answer = dict[str, Any]
 
-_WINDOW: Final = ("step", "annotation", "instance", "between", "whole")
+_WINDOW: Final = ("step", "window", "step_name", "step_time")
 _MOST_ROWS: Final = 50
 _MOST_EVENTS: Final = 20
 _MOST_VALUES: Final = 100
@@ -204,7 +204,7 @@ def _rows_of(trace: str, events: Sequence[int]) -> list[Answer] | None:
     None if the trace could not be read again, for example because it was replaced.
     """
     where = f"event IN ({', '.join(map(str, events))})"
-    told = _told(["table", trace, "events", "--whole", f"--where={where}", "--json"])
+    told = _told(["table", trace, "events", "--window=all", f"--where={where}", "--json"])
     data = bounded(told, _MOST_ROWS)["data"]
     if data is None:
         return None

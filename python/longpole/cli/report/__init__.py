@@ -13,7 +13,14 @@ from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.answer.windows import abstained
 from longpole.cli.ask.options import Options, answers, output_options, shared_options
 from longpole.cli.ask.traces import named_traces, traces_argument
-from longpole.cli.ask.windows import NO_WORK, Asked, Recording, profiler_options, window_options
+from longpole.cli.ask.windows import (
+    NO_WORK,
+    OF_TIME,
+    Asked,
+    Recording,
+    profiler_options,
+    window_options,
+)
 from longpole.files.writing import new_file
 from longpole.report.blocks import Notes, Sentence
 from longpole.report.document import Document
@@ -55,7 +62,7 @@ _SUFFIXES: Final = ("", ".html", ".htm", ".svg")
     help="With --open: listen on this port, such as one that ssh forwards, and only print the "
     "address.  [default: a free port]",
 )
-@window_options("step", "step_name", "whole")
+@window_options(*OF_TIME)
 @profiler_options
 @shared_options
 def report(

@@ -53,6 +53,7 @@ _RELEVANT: Final[dict[Side, tuple[str, ...]]] = {
     "host": ("idle by host", "idle"),
     "communication": ("communication", "breakdown"),
     "copies": ("copies", "breakdown"),
+    "waits": ("gaps",),
 }
 """Tables with more detail about what limits a program."""
 APART: Final = (
@@ -127,8 +128,8 @@ def _found(trace: Trace, asked: Asked) -> tuple[int | None, str, int | None, str
     if window is None:
         return trace.rank, "", None, why_empty(trace)
     verdict = trace.verdict(**asked.choice)
-    held_up = f"limited by {', '.join(verdict.sides)}"
-    told = held_up if verdict.sides else verdict.status.replace("_", " ")
+    what, _ = verdict.limited_by or (None, "")
+    told = f"limited by {what}" if what else verdict.status.replace("_", " ")
     return trace.rank, window.name, window.duration_ns, told
 
 

@@ -250,7 +250,7 @@ def _ranking(name: str, trace: Trace, found: Found) -> Answer:
     """Rank remedies by gain."""
     verdict = found.verdict()
     rows = verdict.remedies
-    helpful = [row for row in rows if row.gain_high >= _LEAST_GAIN]
+    helpful = [row for row in rows if row.gain.high >= _LEAST_GAIN]
     document = Document(
         schema=SCHEMA,
         **known_of(name, trace, found, verdict),
@@ -338,10 +338,10 @@ def _record(name: str, remedy: Remedy) -> Record:
         "remedy": remedy.remedy,
         "name": remedy.name,
         "named": remedy.named,
-        "gain_ns": remedy.gain_ns,
-        "share": remedy.gain,
-        "least_share": remedy.gain_low,
-        "most_share": remedy.gain_high,
+        "gain_ns": remedy.gain.duration_ns,
+        "share": remedy.gain.value,
+        "least_share": remedy.gain.low,
+        "most_share": remedy.gain.high,
         "advice": remedy.advice,
     }
 

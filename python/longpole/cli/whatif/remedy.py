@@ -31,14 +31,13 @@ from longpole.remedies.catalogue import remedies
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Document
 from longpole.words.data import Row
-from longpole.words.wording import duration, listing, whole_percent
+from longpole.words.wording import duration, listing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from longpole.cli.answer.emit import Answer
     from longpole.cli.answer.windows import Found
-    from longpole.remedies.parts import Side
     from longpole.report.blocks import Block
     from longpole.trace.trace import Trace
 
@@ -108,7 +107,7 @@ def remedy_answer(
             *(block for one in asked for block in explanation(one)),
             Headline(f"{name_of(name)}: {found.title}, with {listing(ids)}"),
             Sentence(verdict.sentence),
-            *_places(verdict, rows, ids),
+            *_places(rows, ids),
             *([Sentence(after.sentence)] if after and after.sentence else []),
             *_computed(trace, found, rows, ids, len(verdict.remedy_steps)),
             *_told(rows, forms, script, (low, high)),
@@ -118,8 +117,8 @@ def remedy_answer(
                 "path": name,
                 "remedy": row.remedy,
                 "name": row.name,
-                "least_share": row.gain_low,
-                "most_share": row.gain_high,
+                "least_share": row.gain.low,
+                "most_share": row.gain.high,
                 "measured_least_share": low,
                 "measured_most_share": high,
             }
@@ -148,25 +147,15 @@ def _computed(
     return remedy_blocks(trace, found, rows[0], n_steps) if rows and len(ids) == 1 else []
 
 
-def _places(verdict: Verdict, rows: list[Remedy], ids: Sequence[str]) -> list[Block]:
+def _places(rows: list[Remedy], ids: Sequence[str]) -> list[Block]:
     found = {row.remedy for row in rows}
     missing = [one for one in remedies() if one.id in ids and one.id not in found]
     blocks: list[Block] = [ranked(rows)] if rows else []
     if missing:
         names = listing([one.id for one in missing])
-        told = [f"The trace shows nothing that {names} would shorten noticeably."]
-        told += [_saves_little(verdict, side) for side in {one.side: None for one in missing}]
-        blocks.append(Sentence(" ".join(filter(None, told))))
+        told = f"The trace shows nothing that {names} would shorten noticeably."
+        blocks.append(Sentence(told))
     return blocks
-
-
-def _saves_little(verdict: Verdict, side: Side) -> str:
-    """Return that even without a side, the program would hardly be shorter; empty if it would."""
-    most = max(verdict.gains[side], verdict.bounds[side].high)
-    if verdict.status not in {"ok", "balanced"} or most >= _LITTLE:
-        return ""
-    without = {"host": "host work"}.get(side, side)
-    return f"Without any {without}, it would be {whole_percent(max(most, 0.0))} shorter."
 
 
 def _told(
@@ -179,7 +168,7 @@ def _told(
     if not forms:
         return []
     row = rows[0]
-    told = f"Predicted: saves {100 * row.gain_low:.1f} to {100 * row.gain_high:.1f} %. "
+    told = f"Predicted: saves {100 * row.gain.low:.1f} to {100 * row.gain.high:.1f} %. "
     if low is None or high is None:
         told += (
             f"The trace was recorded on another device than {forms[0]['device']}, where both forms "
@@ -265,4 +254,4 @@ def share_of_steps(found: Found, steps: Sequence[int], changes: Sequence[Change]
     """Return the gain in several steps together, if this is one of them."""
     if found.step not in steps or len(steps) == 1:
         return None
-    return found.gain(changes)
+    return found.gain(changes).value

@@ -15,8 +15,8 @@ mod windows;
 pub(crate) use clip::moved;
 pub use remedies::{
     Activity, Bounds, Busiest, Cause, DeviceWait, Fact, FactIndex, Facts, Function, Gain, Inquiry,
-    Lengths, Loader, Named, OnThread, Side, Status, ThreadGap, Uncertainty, UnexplainedGap, Usual,
-    Verdict, verdict,
+    Lengths, Limit, Loader, Named, OnThread, Possible, Side, ThreadGap, Uncertainty,
+    UnexplainedGap, Usual, Verdict, verdict,
 };
 pub use schedule::{Schedule, longest};
 pub use slack::slack_ns;

@@ -3,7 +3,7 @@
 //! A verdict compares gains: how much shorter the program would be if something took no time,
 //! computed by re-timing the graph. Shares of the path and device utilization cannot answer this,
 //! because host and device run in parallel. A *side* is a part of the program that can limit it.
-//! [`Facts`] answers queries about possible changes, and [`Inquiry::gains`] computes their gains.
+//! [`Facts`] answers queries about possible changes, and `gain` computes their gains.
 //!
 //! Every gain is an upper bound: the order of execution stays the same, and a side can never be
 //! removed completely. Gains of several changes are never added.
@@ -13,6 +13,7 @@ mod busy_streams;
 mod causes;
 mod facts;
 mod functions;
+mod gain;
 mod host_waits;
 mod loaders;
 mod missing_activities;
@@ -31,12 +32,12 @@ mod unexplained_gaps;
 use super::clip::{observed_start_ns, own_start_ns};
 use super::schedule::Schedule;
 use super::walk::{Path, Segment, walk};
-use super::what_if::{Change, Effect, is_catching_up, latencies_ns, what_if};
+use super::what_if::{Change, is_catching_up, latencies_ns, what_if};
 use super::windows::Scope;
 use crate::error::Result;
 use crate::graph::{Edge, Graph, Kind};
 use crate::link::Launches;
-use crate::names::{Names, named};
+use crate::names::Names;
 use crate::progress::Progress;
 use crate::stack::Nesting;
 use crate::tables::Tables;
@@ -44,6 +45,7 @@ pub use bounds::{Bounds, Fact};
 use busy_streams::BusyStreams;
 pub use facts::{Activity, DeviceWait, FactIndex, Facts, Named, OnThread, ThreadGap};
 pub use functions::{Busiest, Function};
+pub use gain::{Gain, Possible};
 pub use loaders::Loader;
 use missing_records::{MissingRecords, Placing};
 pub use model::Side;
@@ -54,17 +56,55 @@ use trials::Trials;
 pub use uncertainty::{Cause, Uncertainty};
 pub use unexplained_gaps::UnexplainedGap;
 
-named! {
-    /// The result of a verdict.
-    Status {
-        /// One or two sides limit the program.
-        Ok "ok",
-        /// No side gains much alone.
-        Balanced "balanced",
-        /// The trace does not support an answer.
-        Inconclusive "inconclusive",
-        /// No GPU activity is recorded.
-        NoDevice "no_device",
+/// What limits a program.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Limit {
+    /// One side, or two that gain about the same, largest gain first.
+    Sides(Vec<Side>),
+    /// Waits: removing them gains more than removing any work.
+    Waits,
+    /// Host and kernels together: either alone gains little.
+    Both,
+    /// No side gains much alone.
+    NoneAlone,
+    /// The trace does not show it, for this reason.
+    NotShown(Cause),
+    /// Unknown, because no GPU activity is recorded.
+    NoDevice,
+}
+
+impl Limit {
+    /// Returns its name in data.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Sides(_) => "sides",
+            Self::Waits => "waits",
+            Self::Both => "both",
+            Self::NoneAlone => "none_alone",
+            Self::NotShown(_) => "not_shown",
+            Self::NoDevice => "no_device",
+        }
+    }
+
+    /// Returns the sides to shorten, largest gain first; empty if unknown.
+    pub fn sides(&self) -> Vec<Side> {
+        match self {
+            Self::Sides(sides) => sides.clone(),
+            Self::Waits => vec![Side::Waits],
+            Self::Both => vec![Side::Host, Side::Kernels],
+            Self::NoneAlone | Self::NotShown(_) | Self::NoDevice => Vec::new(),
+        }
+    }
+
+    fn of(ruling: Ruling, cause: Option<Cause>, has_work: bool) -> Self {
+        match cause {
+            _ if !has_work => Self::NoDevice,
+            Some(cause) => Self::NotShown(cause),
+            None if ruling.waits_lead => Self::Waits,
+            None if ruling.nearly_balanced => Self::Both,
+            None if ruling.sides.is_empty() => Self::NoneAlone,
+            None => Self::Sides(ruling.sides),
+        }
     }
 }
 
@@ -90,19 +130,15 @@ pub struct Usual {
     pub sides: Vec<Side>,
     /// The gain of the first side, or the largest gain if no side is reported.
     pub gain: f64,
+    /// Whether it is something else.
+    pub differs: bool,
 }
 
 /// What limits a program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// The result.
-    pub status: Status,
-    /// The sides that limit the program, largest gain first.
-    pub sides: Vec<Side>,
-    /// The gain of removing each side, in the order of [`Side::ALL`].
-    pub gains: Vec<f64>,
-    /// The bounds of each gain, in the same order.
-    pub bounds: Vec<Bounds>,
+    /// What limits it.
+    pub limit: Limit,
     /// The gain of removing kernels and host together.
     pub kernels_and_host: f64,
     /// The lengths of the windows.
@@ -111,10 +147,6 @@ pub struct Verdict {
     pub uncertainty: Uncertainty,
     /// Unexplained gaps that the verdict leaves out, longest first.
     pub unexplained_gaps: Vec<UnexplainedGap>,
-    /// Whether removing waits gains more than removing any side.
-    pub waits_lead: bool,
-    /// Whether only host and kernels together would gain much.
-    pub nearly_balanced: bool,
     /// The function with most of the host time.
     pub function: Option<Function>,
     /// The name with the most host time on the path.
@@ -150,18 +182,11 @@ pub struct Inquiry {
     open: MissingRecords,
     unexplained_gaps: Vec<UnexplainedGap>,
     is_catching_up: bool,
+    /// The gain of each side over all windows.
+    sides: Vec<Gain>,
+    /// Length of the shown window, unless outliers make the mean window unlike it.
+    shown_ns: Option<i64>,
     sample: Option<Sample>,
-}
-
-/// The gain of a change in the windows of a verdict.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Gain {
-    /// Mean gain per window, rounded down; negative if the change costs time.
-    pub gain_ns: i64,
-    /// The gain as a share.
-    pub gain: f64,
-    /// The bounds of the share, given what is missing from the trace.
-    pub bounds: Bounds,
 }
 
 impl Inquiry {
@@ -188,52 +213,6 @@ impl Inquiry {
     /// limit, those that are given.
     pub fn part<'a>(&'a self, (graph, scope): (&'a Graph, &'a Scope)) -> (&'a Graph, &'a Scope) {
         self.sample.as_ref().map_or((graph, scope), |sample| (&sample.graph, &sample.scope))
-    }
-
-    /// Returns the gain of each set of changes in the windows of the inquiry.
-    ///
-    /// `graph` and `scope` are those of the verdict. `other_latencies_ns` are the latencies of the
-    /// edges of the part with other recording costs: the bounds of each gain hold for all of them.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a pattern is not a valid regular expression, or if `progress` asks to
-    /// stop.
-    pub fn gains(
-        &self,
-        (graph, tables, nesting, scope): (&Graph, &Tables, &Nesting, &Scope),
-        other_latencies_ns: &[Vec<i64>],
-        changes: &[Vec<Change>],
-        progress: Progress<'_>,
-    ) -> Result<Vec<Gain>> {
-        let (graph, scope) = self.part((graph, scope));
-        let n_windows = i64::try_from(scope.windows.len()).unwrap_or(1).max(1);
-        let tried = |latencies_ns, is_as_timed| {
-            let question = Question {
-                graph,
-                tables,
-                nesting,
-                scope,
-                paths: &self.paths,
-                latencies_ns,
-                is_catching_up: self.is_catching_up,
-                is_as_timed,
-                times: Vec::new(),
-            };
-            question.tried(&self.open, &self.unexplained_gaps, changes, progress)
-        };
-        let gain = |trial: Trial| Gain {
-            gain_ns: trial.gain_ns().div_euclid(n_windows),
-            gain: trial.gain(None),
-            bounds: trial.bounds(),
-        };
-        let mut gains: Vec<_> = tried(&self.latencies_ns, true)?.into_iter().map(gain).collect();
-        for latencies_ns in other_latencies_ns {
-            for (gain, trial) in gains.iter_mut().zip(tried(latencies_ns, false)?) {
-                gain.bounds.extend(&trial.bounds());
-            }
-        }
-        Ok(gains)
     }
 }
 
@@ -289,6 +268,8 @@ pub fn verdict(
         uncertainty = uncertainty.apart_from(&unexplained_gaps, answers.everything(), &question);
     }
     let mut ruling = ruling(&answers.gains(None));
+    // A device that is busy most of the time is not waiting for anything.
+    ruling.waits_lead &= answers.waits_may_lead(BusyStreams::of(&question).least_ns(&[]));
     if uncertainty.cause.is_some()
         && let Some(sides) = certain(&answers.bounds(), &ruling.sides)
         && !(sides.contains(&Side::Host) && uncertainty.is_of_nobody())
@@ -307,8 +288,18 @@ pub fn verdict(
     verdict.caught_up_ns = caught_up.filter(|&(side, _)| side != Side::Host).map(|(_, ns)| ns);
     let is_catching_up = question.is_catching_up;
     let (paths, latencies_ns) = (all_paths, all_latencies_ns);
-    let inquiry =
-        Inquiry { paths, latencies_ns, open, unexplained_gaps, is_catching_up, sample: None };
+    let sides = gain::of_trials(&answers.sides, scope.windows.len());
+    let shown_ns = verdict.lengths.outliers.is_empty().then_some(verdict.lengths.shown_ns);
+    let inquiry = Inquiry {
+        paths,
+        latencies_ns,
+        open,
+        unexplained_gaps,
+        is_catching_up,
+        sides,
+        shown_ns,
+        sample: None,
+    };
     Ok((verdict, inquiry))
 }
 
@@ -322,7 +313,7 @@ impl Question<'_> {
             segments().filter(counts).map(Segment::duration_ns).sum()
         };
         let whole_ns = time_ns(None);
-        Side::ALL.iter().any(|&side| 2 * time_ns(Some(side)) > whole_ns)
+        Side::WORK.iter().any(|&side| 2 * time_ns(Some(side)) > whole_ns)
     }
 }
 
@@ -330,9 +321,8 @@ impl Question<'_> {
 struct Answers {
     sides: Vec<Trial>,
     kernels_and_host: Trial,
+    /// All work.
     everything: Trial,
-    blocking_calls: Trial,
-    stream_waits: Trial,
 }
 
 /// The gain of one trial in each window.
@@ -401,11 +391,17 @@ impl Answers {
     /// Returns the side that built up the backlog with which the device catches up in the windows,
     /// if it does, and their mean length without that side.
     fn caught_up(&self) -> Option<(Side, i64)> {
-        let trials = Side::ALL.iter().copied().zip(&self.sides);
+        let trials = Side::WORK.iter().copied().zip(&self.sides);
         let (side, longest) = trials.max_by_key(|(_, trial)| trial.changed_ns)?;
         let n_windows = i64::try_from(longest.lengths_ns.len()).unwrap_or(1).max(1);
         let is_shorter = is_catching_up(longest.changed_ns, longest.lengths_ns.iter().sum());
         is_shorter.then_some((side, longest.changed_ns / n_windows))
+    }
+
+    /// Whether removing waits can gain more than every side, given how long a stream stays busy.
+    fn waits_may_lead(&self, busy_ns: i64) -> bool {
+        let best_ns = self.sides[..Side::WORK.len()].iter().map(Trial::gain_ns).max();
+        self.everything.lengths_ns.iter().sum::<i64>() - busy_ns > best_ns.unwrap_or(0)
     }
 
     /// Returns the bounds of the gain of each side.
@@ -416,12 +412,8 @@ impl Answers {
     /// Returns the gains that the rule compares, for all windows or one; none below 0.
     fn gains(&self, window: Option<usize>) -> Gains {
         let gain = |trial: &Trial| trial.gain(window).max(0.0);
-        let mut gains = Gains {
-            kernels_and_host: gain(&self.kernels_and_host),
-            blocking_calls: gain(&self.blocking_calls),
-            stream_waits: gain(&self.stream_waits),
-            ..Gains::default()
-        };
+        let mut gains =
+            Gains { kernels_and_host: gain(&self.kernels_and_host), ..Gains::default() };
         for (side, trial) in self.sides.iter().enumerate() {
             gains.sides[side] = gain(trial);
         }
@@ -430,7 +422,7 @@ impl Answers {
 }
 
 impl Question<'_> {
-    /// Tries to remove each side, several sides together, and all waits.
+    /// Tries to remove each side, and several together.
     fn answers(
         &self,
         open: &MissingRecords,
@@ -438,16 +430,13 @@ impl Question<'_> {
         progress: Progress<'_>,
     ) -> Result<Answers> {
         let mut changes: Vec<_> = Side::ALL.iter().map(|side| side.removed()).collect();
-        let everything = changes.concat();
-        changes.push([Side::Kernels.removed(), Side::Host.removed()].concat());
-        changes.push(everything);
-        let waits = |kind| vec![Change::of_kind(Effect::RemoveWait, kind)];
-        changes.extend([waits(Kind::SyncReturn), waits(Kind::EventWait)]);
+        let without = |sides: &[Side]| sides.iter().flat_map(|side| side.removed()).collect();
+        changes.push(without(&[Side::Kernels, Side::Host]));
+        changes.push(without(&Side::WORK));
         let mut tried = self.tried(open, unexplained_gaps, &changes, progress)?;
         let mut last = || tried.pop().unwrap_or_default();
-        let (stream_waits, blocking_calls) = (last(), last());
         let (everything, kernels_and_host) = (last(), last());
-        Ok(Answers { sides: tried, kernels_and_host, everything, blocking_calls, stream_waits })
+        Ok(Answers { sides: tried, kernels_and_host, everything })
     }
 
     /// Tries sets of changes.
@@ -529,20 +518,11 @@ impl Question<'_> {
         unexplained_gaps: Vec<UnexplainedGap>,
         has_work: bool,
     ) -> Verdict {
-        let nothing_named = ruling.sides.is_empty() && !ruling.waits_lead;
-        let status = match (has_work, &uncertainty.cause) {
-            (false, _) => Status::NoDevice,
-            (true, Some(_)) => Status::Inconclusive,
-            (true, None) if nothing_named => Status::Balanced,
-            (true, None) => Status::Ok,
-        };
-        let is_named = status == Status::Ok;
+        let usual = self.usual(answers, &ruling);
+        let limit = Limit::of(ruling, uncertainty.cause, has_work);
         Verdict {
-            status,
-            usual: self.usual(answers, &ruling).filter(|_| is_named),
-            sides: if is_named { ruling.sides } else { Vec::new() },
-            gains: answers.sides.iter().map(|trial| trial.gain(None)).collect(),
-            bounds: answers.bounds(),
+            usual: usual.filter(|_| !limit.sides().is_empty()),
+            limit,
             kernels_and_host: answers.kernels_and_host.gain(None),
             lengths: lengths(&answers.everything.lengths_ns, self.scope.shown),
             unexplained_gaps: if uncertainty.cause.is_none() {
@@ -551,8 +531,6 @@ impl Question<'_> {
                 Vec::new()
             },
             uncertainty,
-            waits_lead: ruling.waits_lead,
-            nearly_balanced: ruling.nearly_balanced,
             function: functions::function(self),
             busiest: functions::busiest(self),
             n_launched: self.n_launched(),
@@ -572,12 +550,13 @@ impl Question<'_> {
         let lengths = lengths(&answers.everything.lengths_ns, self.scope.shown);
         let mean_ns = lengths.total_ns as f64 / self.scope.windows.len() as f64;
         let is_uneven = mean_ns > UNEVEN * lengths.shown_ns as f64;
-        let differs = alone.sides.first() != all.sides.first();
-        let gain = alone.sides.first().map_or_else(
-            || gains.sides.iter().copied().fold(0.0, f64::max),
+        let sides = alone.sides;
+        let differs = sides.first() != all.sides.first();
+        let gain = sides.first().map_or_else(
+            || Side::WORK.iter().map(|&side| gains.sides[side as usize]).fold(0.0, f64::max),
             |side| gains.sides[*side as usize],
         );
-        (is_uneven || differs).then_some(Usual { sides: alone.sides, gain })
+        (is_uneven || differs).then_some(Usual { sides, gain, differs })
     }
 }
 

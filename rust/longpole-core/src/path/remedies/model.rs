@@ -15,11 +15,17 @@ named! {
         Communication "communication",
         /// Memcpys and memsets.
         Copies "copies",
+        /// Waits of threads and streams for GPU activities.
+        Waits "waits",
     }
 }
 
 impl Side {
-    /// Sorted by the usual effort of shortening them.
+    /// The sides that do something: all but the waits.
+    pub(super) const WORK: [Self; 4] =
+        [Self::Kernels, Self::Host, Self::Communication, Self::Copies];
+
+    /// The same, sorted by the usual effort of shortening them.
     pub(super) const CHEAPEST_FIRST: [Self; 4] =
         [Self::Host, Self::Communication, Self::Copies, Self::Kernels];
 
@@ -29,6 +35,7 @@ impl Side {
             Self::Host => &HOST,
             Self::Communication => &[Kind::Communication],
             Self::Copies => &[Kind::Copy],
+            Self::Waits => &[Kind::SyncReturn, Kind::EventWait, Kind::QueueFull],
         }
     }
 
@@ -38,7 +45,11 @@ impl Side {
 
     /// Returns the changes that remove it.
     pub(super) fn removed(self) -> Vec<Change> {
-        self.kinds().iter().copied().map(dropped).collect()
+        let without = |&kind: &Kind| match self {
+            Self::Waits => Change::of_kind(Effect::RemoveWait, kind),
+            _ => dropped(kind),
+        };
+        self.kinds().iter().map(without).collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Decides which sides a verdict reports, from their gains alone.
+//! Decides what limits a program, from the gains of its sides alone.
 
 use super::Bounds;
 use super::model::Side;
@@ -11,9 +11,6 @@ pub(super) const LEAST_GAIN: f64 = 0.05;
 /// one in ten has two, and the best side is always among them.
 const ALIKE: f64 = 0.8;
 
-/// Waits are reported if removing them gains this share of the best side.
-const WORTHWHILE: f64 = 0.4;
-
 /// Host and kernels must shrink together if the best side gains less than this.
 const MOST_ALONE: f64 = 0.15;
 
@@ -25,16 +22,14 @@ const TOGETHER: f64 = 3.0;
 pub(super) struct Gains {
     pub(super) sides: [f64; Side::ALL.len()],
     pub(super) kernels_and_host: f64,
-    pub(super) blocking_calls: f64,
-    pub(super) stream_waits: f64,
 }
 
 /// What a verdict reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Ruling {
-    /// The sides, largest gain first; empty if nothing gains much.
+    /// The sides that do something, largest gain first; empty if none gains much.
     pub(super) sides: Vec<Side>,
-    /// Whether removing waits gains more than removing any side.
+    /// Whether removing waits gains more than removing any other side.
     pub(super) waits_lead: bool,
     /// Whether only host and kernels together gain much.
     pub(super) nearly_balanced: bool,
@@ -45,18 +40,19 @@ impl Gains {
         self.sides[side as usize]
     }
 
+    /// Returns the largest gain of a side that does something.
     fn best(&self) -> f64 {
-        self.sides.iter().copied().fold(0.0, f64::max)
+        Side::WORK.iter().map(|&side| self.side(side)).fold(0.0, f64::max)
     }
 }
 
 /// Returns what a verdict reports.
 pub(super) fn ruling(gains: &Gains) -> Ruling {
     let best = gains.best();
-    let waits = gains.blocking_calls.max(gains.stream_waits);
+    let waits = gains.side(Side::Waits);
     let sides = named_sides(gains);
     Ruling {
-        waits_lead: waits > best && waits >= LEAST_GAIN.max(WORTHWHILE * best),
+        waits_lead: waits > best && waits >= LEAST_GAIN,
         nearly_balanced: !sides.is_empty()
             && best < MOST_ALONE
             && gains.kernels_and_host >= TOGETHER * best,
@@ -71,7 +67,7 @@ pub(super) fn certain(bounds: &[Bounds], named: &[Side]) -> Option<Vec<Side>> {
     let (low, high) =
         (|side: Side| bounds[side as usize].low, |side: Side| bounds[side as usize].high);
     let highest = |left_out: &[Side]| {
-        let others = Side::ALL.iter().filter(|side| !left_out.contains(side));
+        let others = Side::WORK.iter().filter(|side| !left_out.contains(side));
         others.map(|&side| high(side)).fold(0.0, f64::max)
     };
     if highest(&[]) < LEAST_GAIN {
@@ -105,7 +101,7 @@ mod tests {
     use super::*;
 
     fn gains(kernels: f64, host: f64, communication: f64, copies: f64) -> Gains {
-        Gains { sides: [kernels, host, communication, copies], ..Gains::default() }
+        Gains { sides: [kernels, host, communication, copies, 0.0], ..Gains::default() }
     }
 
     #[test]
@@ -133,7 +129,10 @@ mod tests {
 
     #[test]
     fn waits_lead_where_they_gain_more_than_every_side() {
-        let waits = Gains { blocking_calls: 0.3, ..gains(0.2, 0.1, 0.0, 0.0) };
+        let mut waits = gains(0.2, 0.1, 0.0, 0.0);
+        waits.sides[Side::Waits as usize] = 0.3;
         assert!(ruling(&waits).waits_lead);
+        waits.sides[Side::Waits as usize] = 0.2;
+        assert!(!ruling(&waits).waits_lead);
     }
 }

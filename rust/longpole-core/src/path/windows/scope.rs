@@ -228,7 +228,7 @@ fn left_out(tables: &Tables, window: &Window) -> Option<Reason> {
     }
     Some(Reason::always(
         "from the first to the last operator, call or GPU activity: most of the trace is \
-         annotations outside of these, to choose with --annotation or --step",
+         annotations outside of these, to choose with --window or --step",
     ))
 }
 
@@ -416,7 +416,8 @@ const BULK_PERCENT: usize = 90;
 /// The bulk must take less than one part in this many of the window.
 const TIME_ONE_IN: i64 = 2;
 
-/// The shortest part of a window that contains most of its GPU activities.
+/// The shortest part of a window that contains most of its GPU activities, in ns from the first
+/// event of the file.
 pub(super) struct Bulk {
     start_ns: i64,
     end_ns: i64,
@@ -436,9 +437,10 @@ fn bulk(tables: &Tables, window: &Window) -> Option<Bulk> {
         .collect();
     let end_ns = inside.iter().filter_map(|&&work| events.end_ns(work)).max()?;
     let (length_ns, whole_ns) = (end_ns - start_ns, window.end_ns - window.start_ns);
+    let first_ns = events.ids().map(|id| events.start_ns(id)).min()?;
     (length_ns.checked_mul(TIME_ONE_IN)? < whole_ns).then(|| Bulk {
-        start_ns,
-        end_ns,
+        start_ns: start_ns - first_ns,
+        end_ns: end_ns - first_ns,
         activity_percent: 100 * inside.len() / works.len(),
         time_percent: (length_ns.saturating_mul(100) / whole_ns).max(1),
     })
@@ -460,7 +462,7 @@ impl fmt::Display for Bulk {
         write!(
             f,
             "{} % of its GPU activities lie in {} % of its time: to analyse only these, add \
-             --between {} {}",
+             --window {}..{}",
             self.activity_percent, self.time_percent, self.start_ns, self.end_ns
         )
     }

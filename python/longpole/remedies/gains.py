@@ -1,0 +1,90 @@
+"""Gains: how much shorter changes make the windows of a verdict.
+
+The core makes every gain from changes, with its bounds; nothing else bounds one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from longpole.engine.critical_path.changes import parts_of
+from longpole.remedies.sides import Fact, Side
+from longpole.words.data import Data
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from longpole._core import Facts as CoreFacts
+    from longpole.engine.critical_path.changes import Change
+    from longpole.remedies.sides import GainParts
+
+__all__ = ["Gain", "extended", "gains_of", "gains_of_sides", "hull"]
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Gain(Data):
+    """How much shorter the mean window becomes, as an interval of shares.
+
+    The core computes it; there is no other way to make one.
+    """
+
+    value: float
+    """The gain of the changes that are certain to be possible; negative for a loss."""
+    low: float
+    """Lower bound."""
+    high: float
+    """Upper bound, with the changes that may be possible."""
+    low_by: Fact
+    """What determines the lower bound."""
+    high_by: Fact
+    """What determines the upper bound."""
+    duration_ns: int
+    """The value as a time of the mean window, rounded down."""
+
+    def __init__(self) -> None:
+        message = "gains are computed: see `Trace.gain`"
+        raise TypeError(message)
+
+
+def gains_of(
+    core: CoreFacts, possible: Sequence[tuple[Sequence[Change], Sequence[Change]]]
+) -> list[Gain]:
+    """Compute the gain of each pair of certain and possible changes.
+
+    The possible ones replace the certain ones; empty if there are no others.
+    """
+    sets = [
+        ([*map(parts_of, careful)], [*map(parts_of, hopeful)] if hopeful else None)
+        for careful, hopeful in possible
+    ]
+    return [*map(_gain, core.gains(sets))] if sets else []
+
+
+def gains_of_sides(core: CoreFacts) -> dict[Side, Gain]:
+    """Compute what removing each side gains."""
+    return {side: _gain(parts) for side, parts in core.gains_of_sides()}
+
+
+def hull(gains: Mapping[Side, Gain], others: Mapping[Side, Gain]) -> dict[Side, Gain]:
+    """Extend each gain to that of the same side with another cost of recording."""
+    return {side: extended(gain, others[side]) for side, gain in gains.items()}
+
+
+def extended(gain: Gain, other: Gain) -> Gain:
+    """Extend the bounds of a gain to those that it has with another cost of recording."""
+    low, high, low_by, high_by = gain.low, gain.high, gain.low_by, gain.high_by
+    if other.low < low:
+        low, low_by = other.low, "recording_cost"
+    if other.high > high:
+        high, high_by = other.high, "recording_cost"
+    return _gain((gain.duration_ns, gain.value, low, high, low_by, high_by))
+
+
+def _gain(parts: GainParts) -> Gain:
+    duration_ns, value, low, high, low_by, high_by = parts
+    made = object.__new__(Gain)
+    given = {"value": value, "low": low, "high": high, "low_by": low_by, "high_by": high_by}
+    for name, part in {**given, "duration_ns": duration_ns}.items():
+        object.__setattr__(made, name, part)
+    return made

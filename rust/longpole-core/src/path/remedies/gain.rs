@@ -1,0 +1,425 @@
+//! Gains: how much shorter the windows of a verdict become, and within which bounds.
+//!
+//! Every gain is made here, from changes alone: those of sides, of remedies, and of what-ifs. Five
+//! things bound it: records that are missing, the cost of recording, the pace of the host, the time
+//! for which the busiest stream stays busy, and the gain of removing all that the changes touch.
+
+use std::collections::{HashMap, HashSet};
+
+use super::facts::{Activity, Facts};
+use super::question::Question;
+use super::{Bounds, Fact, Inquiry, Side, Trial};
+use crate::error::Result;
+use crate::graph::{Graph, Kind};
+use crate::ids::EventId;
+use crate::names::Names;
+use crate::path::what_if::{Change, Effect};
+use crate::progress::Progress;
+use crate::tables::EventKind;
+
+/// Minimum fraction of the recorded host time that the host needs without the profiler. The cost
+/// of recording on the host is known to about a quarter.
+const LEAST_PACE: f64 = 0.75;
+
+/// What somebody could change.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Possible {
+    /// The changes that are certain to be possible.
+    pub careful: Vec<Change>,
+    /// All changes that may be possible, which replace these; `None` if there are no others.
+    pub hopeful: Option<Vec<Change>>,
+}
+
+impl Possible {
+    fn most(&self) -> &[Change] {
+        self.hopeful.as_deref().unwrap_or(&self.careful)
+    }
+}
+
+/// How much shorter the windows of a verdict become. Only this module makes one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Gain {
+    gain_ns: i64,
+    value: f64,
+    bounds: Bounds,
+}
+
+impl Gain {
+    /// Mean gain per window, rounded down; negative if the changes cost time.
+    pub fn gain_ns(&self) -> i64 {
+        self.gain_ns
+    }
+
+    /// The gain as a share of the windows.
+    pub fn value(&self) -> f64 {
+        self.value
+    }
+
+    /// The bounds of the share.
+    pub fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    fn of(trial: &Trial, n_windows: i64) -> Self {
+        Self {
+            gain_ns: trial.gain_ns().div_euclid(n_windows),
+            value: trial.gain(None),
+            bounds: trial.bounds(),
+        }
+    }
+
+    /// Raises the upper bound to that of further changes.
+    fn raise(&mut self, other: &Self) {
+        if other.bounds.high > self.bounds.high {
+            self.bounds.high = other.bounds.high;
+            self.bounds.high_by = other.bounds.high_by;
+        }
+    }
+
+    /// Lowers the gain and its bounds to a share that nothing exceeds.
+    #[allow(clippy::cast_possible_truncation)] // a time
+    fn limit(&mut self, most: f64, mean_ns: f64) {
+        if self.value > most {
+            self.value = most;
+            self.gain_ns = self.gain_ns.min((most * mean_ns).round() as i64);
+        }
+        self.bounds.low = self.bounds.low.min(most);
+    }
+
+    /// Lowers the upper bound to a share, but not below the gain.
+    fn limit_high(&mut self, most: f64) {
+        self.bounds.high = self.bounds.high.min(most).max(self.value).max(self.bounds.low);
+    }
+}
+
+impl Inquiry {
+    /// Returns the gain of what could be changed, in the windows of the inquiry.
+    ///
+    /// `other_latencies_ns` are the latencies of the edges of the part with other recording costs:
+    /// the bounds of each gain hold for all of them.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a pattern is not a valid regular expression, or if `progress` asks to
+    /// stop.
+    pub fn gains(
+        &self,
+        facts: &Facts<'_>,
+        other_latencies_ns: &[Vec<i64>],
+        possible: &[Possible],
+        progress: Progress<'_>,
+    ) -> Result<Vec<Gain>> {
+        let wholes: Vec<_> = possible.iter().map(|it| touched(it.most(), facts.graph)).collect();
+        let sets: Vec<_> = possible
+            .iter()
+            .zip(&wholes)
+            .flat_map(|(it, sides)| {
+                let whole = sides.as_deref().map(without);
+                [Some(it.careful.clone()), it.hopeful.clone(), whole]
+            })
+            .flatten()
+            .collect();
+        let mut tried = self.tried(facts, other_latencies_ns, &sets, progress)?.into_iter();
+        let limits = Limits::of(facts, self);
+        let mut gains = Vec::with_capacity(possible.len());
+        for (it, sides) in possible.iter().zip(&wholes) {
+            let Some(mut gain) = tried.next() else { break };
+            if it.hopeful.is_some() {
+                gain.raise(&tried.next().unwrap_or(gain));
+            }
+            limits.apply(&mut gain, it);
+            if let Some(sides) = sides
+                && let Some(mut whole) = tried.next()
+            {
+                limits.apply(&mut whole, &Possible { careful: without(sides), hopeful: None });
+                let most = whole.bounds.high.max(0.0);
+                gain.limit(most, limits.mean_ns);
+                gain.limit_high(most);
+            }
+            gains.push(gain);
+        }
+        Ok(gains)
+    }
+
+    /// Returns the gain of each side, in the order of [`Side::ALL`]: over all windows of the
+    /// verdict, within bounds that hold there and in the windows of the inquiry.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error only if `progress` asks to stop.
+    pub fn gains_of_sides(
+        &self,
+        facts: &Facts<'_>,
+        other_latencies_ns: &[Vec<i64>],
+        progress: Progress<'_>,
+    ) -> Result<Vec<Gain>> {
+        let works = facts.activities(&[EventKind::Kernel, EventKind::Copy]);
+        let events: Vec<_> = works.iter().map(|work| work.event).collect();
+        // Work before the windows stays, as it does for remedies.
+        let inside = |change: Change| Change { events: Some(events.clone()), ..change };
+        let whole = |side: &Side| Possible {
+            careful: side.removed(),
+            hopeful: (*side != Side::Waits)
+                .then(|| side.removed().into_iter().map(inside).collect()),
+        };
+        let possible: Vec<_> = Side::ALL.iter().map(whole).collect();
+        let mut gains = self.gains(facts, other_latencies_ns, &possible, progress)?;
+        for (gain, of_all) in gains.iter_mut().zip(&self.sides) {
+            let found = gain.bounds;
+            *gain = *of_all;
+            gain.bounds.extend(&found);
+        }
+        Ok(gains)
+    }
+
+    /// Returns the gains of sets of changes, with bounds for missing records and the cost of
+    /// recording.
+    fn tried(
+        &self,
+        facts: &Facts<'_>,
+        other_latencies_ns: &[Vec<i64>],
+        sets: &[Vec<Change>],
+        progress: Progress<'_>,
+    ) -> Result<Vec<Gain>> {
+        let (graph, tables, nesting, scope) =
+            (facts.graph, facts.tables, facts.nesting, facts.scope);
+        let n_windows = i64::try_from(scope.windows.len()).unwrap_or(1).max(1);
+        let with = |latencies_ns, is_as_timed| {
+            let question = Question {
+                graph,
+                tables,
+                nesting,
+                scope,
+                paths: &self.paths,
+                latencies_ns,
+                is_catching_up: self.is_catching_up,
+                is_as_timed,
+                times: Vec::new(),
+            };
+            question.tried(&self.open, &self.unexplained_gaps, sets, progress)
+        };
+        let found = with(&self.latencies_ns, true)?;
+        let mut gains: Vec<_> = found.iter().map(|trial| Gain::of(trial, n_windows)).collect();
+        for latencies_ns in other_latencies_ns {
+            for (gain, trial) in gains.iter_mut().zip(with(latencies_ns, false)?) {
+                gain.bounds.extend(&trial.bounds());
+            }
+        }
+        Ok(gains)
+    }
+}
+
+/// Returns the sides that changes touch; `None` if they touch anything else, such as delays of the
+/// device.
+fn touched(changes: &[Change], graph: &Graph) -> Option<Vec<Side>> {
+    let mut sides = Vec::new();
+    for change in changes.iter().filter(|change| !matches!(change.effect, Effect::Insert(_))) {
+        let side = side_of(change, graph)?;
+        if !sides.contains(&side) {
+            sides.push(side);
+        }
+    }
+    sides.sort_unstable();
+    (!sides.is_empty()).then_some(sides)
+}
+
+fn side_of(change: &Change, graph: &Graph) -> Option<Side> {
+    if change.effect == Effect::RemoveWait {
+        return Some(Side::Waits);
+    }
+    if change.time_ranges.is_some() {
+        return Some(Side::Host);
+    }
+    let of_kind = |kind| Side::WORK.into_iter().find(|side| side.has(kind));
+    if let Some(kind) = change.kind {
+        return of_kind(kind);
+    }
+    let first = graph.timeline.order(*change.events.as_ref()?.first()?)?;
+    if !graph.timeline.kind(first).is_device_work() {
+        return Some(Side::Host);
+    }
+    let own = graph.edges.range(graph.nodes.end(first));
+    graph.edges.as_slice()[own].iter().find_map(|edge| of_kind(edge.kind))
+}
+
+/// Returns the changes that remove some sides.
+fn without(sides: &[Side]) -> Vec<Change> {
+    sides.iter().flat_map(|side| side.removed()).collect()
+}
+
+/// Returns the gain of each side as a verdict measures it.
+pub(super) fn of_trials(trials: &[Trial], n_windows: usize) -> Vec<Gain> {
+    let n_windows = i64::try_from(n_windows).unwrap_or(1).max(1);
+    trials.iter().map(|trial| Gain::of(trial, n_windows)).collect()
+}
+
+/// What no gain exceeds, whatever the bounds of its changes.
+struct Limits<'a> {
+    graph: &'a Graph,
+    mean_ns: f64,
+    n_windows: f64,
+    /// The least time that the host took for a window, if its work lies before the windows.
+    pace_ns: Option<f64>,
+    /// The activities of the windows; `None` if outliers make the mean window unlike any.
+    streams: Option<Streams>,
+}
+
+impl<'a> Limits<'a> {
+    #[allow(clippy::cast_precision_loss)] // times
+    fn of(facts: &Facts<'a>, inquiry: &Inquiry) -> Self {
+        let windows = &facts.scope.windows;
+        let total_ns: i64 = windows.iter().map(|window| window.end_ns - window.start_ns).sum();
+        let n_windows = windows.len().max(1) as f64;
+        let mean_ns = (total_ns as f64 / n_windows).max(1.0);
+        Self {
+            graph: facts.graph,
+            mean_ns,
+            n_windows,
+            // Windows in which a device catches up are shorter than the host takes for them.
+            pace_ns: facts.host_pace_ns().filter(|_| !inquiry.is_catching_up).map(|ns| ns as f64),
+            // Gains are of the mean window, but are read as those of the shown one: what remains
+            // of either covers the stream.
+            streams: inquiry
+                .shown_ns
+                .map(|ns| Streams::of(facts, mean_ns, (ns as f64).clamp(1.0, mean_ns))),
+        }
+    }
+
+    fn apply(&self, gain: &mut Gain, of: &Possible) {
+        let at_pace = self.most_at_pace(&of.careful, 1.0);
+        gain.limit(at_pace, self.mean_ns);
+        if gain.bounds.high_by != Fact::RecordingCost {
+            gain.limit_high(at_pace.max(self.most_at_pace(of.most(), LEAST_PACE)));
+        }
+        if let Some(streams) = &self.streams {
+            let left_ns = |changes| streams.left_ns(changes) / self.n_windows;
+            let most = 1.0 - left_ns(&of.careful) / streams.mean_ns;
+            gain.limit(most.max(0.0), self.mean_ns);
+            gain.limit_high(1.0 - left_ns(of.most()) / streams.least_ns);
+        }
+    }
+
+    /// Returns the gain if a window takes `pace` times the host time that the changes leave.
+    ///
+    /// Work launched before the first window hides host time: with a faster device alone, the
+    /// windows would seem shorter than the host allows.
+    fn most_at_pace(&self, changes: &[Change], pace: f64) -> f64 {
+        let Some(pace_ns) = self.pace_ns else { return f64::INFINITY };
+        let gone = changes.iter().map(|change| self.host_time_ns(change));
+        let Some(gone_ns) = gone.sum::<Option<f64>>() else { return f64::INFINITY };
+        1.0 - (pace * pace_ns - gone_ns / self.n_windows).max(0.0) / self.mean_ns
+    }
+
+    /// Returns the host time that a change saves in all windows; `None` if unknown.
+    #[allow(clippy::cast_precision_loss)] // times
+    fn host_time_ns(&self, change: &Change) -> Option<f64> {
+        let timeline = &self.graph.timeline;
+        let saved = match change.effect {
+            Effect::RemoveWait | Effect::Insert(_) => return Some(0.0),
+            Effect::Scale(by) => (1.0 - by.as_f64()).max(0.0),
+            Effect::Replace(_) => 1.0,
+        };
+        let total_ns: i64 = if let Some(time_ranges) = &change.time_ranges {
+            time_ranges.iter().map(|it| it.end_ns - it.start_ns).sum()
+        } else if let Some(events) = &change.events {
+            let orders = events.iter().filter_map(|&event| timeline.order(event));
+            let on_host = orders.filter(|&order| !timeline.kind(order).is_device_work());
+            on_host.map(|order| timeline.duration_ns(order)).sum()
+        } else if change.kind.is_some_and(is_of_work) {
+            0
+        } else {
+            return None;
+        };
+        Some(saved * total_ns as f64)
+    }
+}
+
+/// Whether time of a kind is that of GPU activities themselves, not of their delays.
+fn is_of_work(kind: Kind) -> bool {
+    matches!(kind, Kind::Kernel | Kind::Copy | Kind::Communication)
+}
+
+/// How long each stream is busy in the windows.
+struct Streams {
+    works: HashMap<EventId, (usize, Kind, f64)>,
+    busy_ns: Vec<(usize, f64)>,
+    /// Length of the mean window, and of the shorter of that and the shown one.
+    mean_ns: f64,
+    least_ns: f64,
+}
+
+impl Streams {
+    #[allow(clippy::cast_precision_loss)] // times
+    fn of(facts: &Facts<'_>, mean_ns: f64, least_ns: f64) -> Self {
+        let within_ns = |work: &Activity| {
+            let start_ns = facts.scope.windows[work.window].start_ns;
+            (work.start_ns + work.duration_ns - work.start_ns.max(start_ns)) as f64
+        };
+        let mut works = HashMap::new();
+        let mut busy_ns: Vec<(usize, f64)> = Vec::new();
+        for work in facts.activities(&[EventKind::Kernel, EventKind::Copy]) {
+            let time_ns = within_ns(&work);
+            works.insert(work.event, (work.lane, work.kind, time_ns));
+            match busy_ns.iter_mut().find(|(lane, _)| *lane == work.lane) {
+                Some((_, total_ns)) => *total_ns += time_ns,
+                None => busy_ns.push((work.lane, time_ns)),
+            }
+        }
+        Self { works, busy_ns, mean_ns, least_ns }
+    }
+
+    /// Returns how long the busiest stream stays busy in all windows after changes.
+    fn left_ns(&self, changes: &[Change]) -> f64 {
+        let mut left_ns: HashMap<_, f64> = HashMap::new();
+        for change in changes {
+            for event in self.changed(change) {
+                let before_ns = left_ns.get(&event).copied().unwrap_or(self.works[&event].2);
+                left_ns.insert(event, left_of(change, before_ns).min(before_ns));
+            }
+        }
+        let mut busy_ns = self.busy_ns.clone();
+        // In the order of events, so that rounding does not depend on that of the map.
+        let mut left: Vec<_> = left_ns.into_iter().collect();
+        left.sort_unstable_by_key(|&(event, _)| event);
+        for (event, time_ns) in left {
+            let (lane, _, before_ns) = self.works[&event];
+            if let Some((_, total_ns)) = busy_ns.iter_mut().find(|(other, _)| *other == lane) {
+                *total_ns -= before_ns - time_ns;
+            }
+        }
+        busy_ns.iter().map(|&(_, ns)| ns).fold(0.0, f64::max)
+    }
+
+    /// Returns the activities whose time a change may shorten, regardless of its pattern.
+    fn changed(&self, change: &Change) -> HashSet<EventId> {
+        let has_effect = matches!(change.effect, Effect::Scale(_) | Effect::Replace(_));
+        let is_of_these = change.kind.is_none_or(is_of_work) && change.time_ranges.is_none();
+        if !has_effect || !is_of_these {
+            return HashSet::new();
+        }
+        let fits = |kind: Kind| change.kind.is_none_or(|of| of == kind);
+        match &change.events {
+            Some(events) => {
+                let known = events
+                    .iter()
+                    .filter(|&event| self.works.get(event).is_some_and(|&(_, kind, _)| fits(kind)));
+                known.copied().collect()
+            }
+            None => {
+                let all = self.works.iter().filter(|(_, work)| fits(work.1));
+                all.map(|(&event, _)| event).collect()
+            }
+        }
+    }
+}
+
+/// Returns the least time that a change leaves of an activity.
+#[allow(clippy::cast_precision_loss)] // a time
+fn left_of(change: &Change, time_ns: f64) -> f64 {
+    match change.effect {
+        _ if change.matching.is_some() => 0.0,
+        Effect::Replace(ns) => ns as f64,
+        Effect::Scale(by) => by.as_f64() * time_ns,
+        Effect::Insert(_) | Effect::RemoveWait => time_ns,
+    }
+}
