@@ -464,7 +464,7 @@ def test_a_trace_without_a_thread():
     ]
 
 
-@pytest.mark.parametrize("events", [[], [annotation("fit", 0, 10)], [operator("broken", 5, 3)]])
+@pytest.mark.parametrize("events", [[], [operator("broken", 5, 3)]])
 def test_a_trace_without_work(events):
     with pytest.raises(longpole.WindowError, match="no work on a main thread or a device"):
         read(events).critical_path(whole=True)

@@ -1,5 +1,6 @@
 """SQLite exports of Nsight Systems: the same program gives the same tables as under Kineto."""
 
+import json
 import shutil
 import sqlite3
 from contextlib import closing
@@ -423,3 +424,22 @@ def test_an_export_is_saved_and_opened_again(export, tmp_path):
 
 def test_reading_stops_where_the_caller_wants(export):
     assert read_trace(export, max_events=10).events.height == 10
+
+
+def test_an_export_with_ranges_alone_has_the_table_of_them(tmp_path, capsys):
+    path = tmp_path / "ranges.sqlite"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript("""
+            CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);
+            CREATE TABLE NVTX_EVENTS (start, end, eventType, text, globalTid, textId);
+        """)
+        rows = [(at, at + 60, 59, "load", 7) for at in range(1_000, 2_000, 100)]
+        database.executemany("INSERT INTO NVTX_EVENTS VALUES (?, ?, ?, ?, ?, NULL)", rows)
+        database.commit()
+    assert program.run(["table", str(path), "annotation_times", "--json"]) == 0
+    [row] = json.loads(capsys.readouterr().out)["data"]["rows"]
+    assert (row["name"], row["count"], row["duration_ns"]) == ("load", 10, 600)
+    assert program.run(["summary", str(path)]) == 4
+    assert "the table annotation_times shows the annotations" in " ".join(
+        capsys.readouterr().out.split()
+    )

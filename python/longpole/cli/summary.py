@@ -33,7 +33,7 @@ from longpole.engine.recording_cost import timing_blocks
 from longpole.errors import WindowError
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import DATA_FORMATS, Document
-from longpole.tables.check import caught_nothing, why_empty
+from longpole.tables.check import caught_nothing, only_annotations, why_empty
 from longpole.tables.summary import summary as summarise
 from longpole.words.wording import count, duration, listing, operator_name, share, short_name
 
@@ -172,6 +172,9 @@ def _answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
     nothing = caught_nothing(trace)
     if nothing is not None:
         return abstained(_SCHEMA, path, trace, nothing.sentence)
+    if only_annotations(trace):
+        told = f"{why_empty(trace)}; the table annotation_times shows the annotations"
+        return abstained(_SCHEMA, path, trace, told)
     found = summarise(trace, top=top, **choice)
     if found is None:
         return abstained(_SCHEMA, path, trace, why_empty(trace))

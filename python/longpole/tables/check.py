@@ -26,7 +26,15 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path import CriticalPath
     from longpole.trace.trace import Trace
 
-__all__ = ["Finding", "Place", "caught_nothing", "check", "finding", "why_empty"]
+__all__ = [
+    "Finding",
+    "Place",
+    "caught_nothing",
+    "check",
+    "finding",
+    "only_annotations",
+    "why_empty",
+]
 
 _LARGE_SHIFT_NS = 20_000
 _MOST_SHOWN = 8
@@ -75,6 +83,17 @@ def why_empty(trace: Trace) -> str:
     n_ranges = trace.events.filter(is_range).height
     has = f"{count(n_ranges, 'annotation')}, but " if n_ranges else ""
     return f"the trace has {has}no operator, call or GPU activity with a duration"
+
+
+def only_annotations(trace: Trace) -> bool:
+    """Whether annotations are all that a trace has, such as the NVTX ranges of a CPU program."""
+    import polars as pl
+
+    counts = trace.warning_counts
+    kinds = ("operators", "device_work", "counter_ranges", "processes_with_calls")
+    if trace.window is None or any(counts[kind] for kind in kinds):
+        return False
+    return trace.events.filter(pl.col("kind").cast(pl.String) == "python").is_empty()
 
 
 def caught_nothing(trace: Trace) -> Finding | None:
@@ -209,7 +228,7 @@ class _EventWarning(NamedTuple):
 
 
 def _of_events(trace: Trace) -> Iterator[Finding]:
-    if trace.window is None:
+    if trace.window is None or only_annotations(trace):
         asynchronous = [*_asynchronous(trace)]
         if not asynchronous:
             yield caught_nothing(trace) or finding("no_timed_events", why=why_empty(trace))

@@ -88,6 +88,7 @@ codes! {
     HugeDuration "huge_duration" Warning "an event ends beyond 2^62 ns" "the duration is null";
     LongDuration "long_duration" Warning "a duration exceeds 104 days, or all durations together 73 years" "the duration is null";
     FarTimestamp "far_timestamp" Loss "an event is more than 104 days away from most of the others" "the event is skipped";
+    OtherClock "other_clock" Info "asynchronous events or samples have the times of another clock" "they are left out";
     NegativeTimestamp "negative_timestamp" Warning "a timestamp is negative" "it is kept; the event started before the base time";
     ZeroTimestamp "zero_timestamp" Warning "a GPU activity has timestamp 0 because the profiler did not record its time" "it is left out of the window of the trace";
     UnmatchedBegin "unmatched_begin" Warning "a begin event has no end event" "it is kept with a null duration";
@@ -97,6 +98,7 @@ codes! {
     UnknownDeviceLine "unknown_device_line" Warning "an event of a device is on a line of XProf that is unknown" "it does not count as a GPU activity";
     // Messages of Protocol Buffers.
     MalformedMessage "malformed_message" Loss "a Protocol Buffers message is malformed" "the message is skipped";
+    ZeroBytes "zero_bytes" Loss "the file ends in zero bytes" "what was not written there is missing";
     MessageTooLarge "message_too_large" Loss "a Protocol Buffers message exceeds the size limit" "the message is skipped";
     UnknownPacket "unknown_packet" Info "longpole does not use this kind of Perfetto packet" "the packet is skipped";
     LostPacket "lost_packet" Loss "Perfetto lost packets of a sequence while it recorded" "their events are missing";

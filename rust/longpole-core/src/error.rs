@@ -32,6 +32,13 @@ pub enum ErrorKind {
         /// What to do instead.
         hint: &'static str,
     },
+    /// A known kind of file in place of an execution trace.
+    NotAnExecutionTrace {
+        /// A description of the file, with its article.
+        what: &'static str,
+        /// What to do instead.
+        hint: &'static str,
+    },
     /// The first bytes match no known format.
     UnknownFormat {
         /// The first bytes, escaped.
@@ -116,7 +123,9 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match &self.kind {
             ErrorKind::Empty => "empty",
-            ErrorKind::OtherKind { .. } => "other_kind_of_file",
+            ErrorKind::OtherKind { .. } | ErrorKind::NotAnExecutionTrace { .. } => {
+                "other_kind_of_file"
+            }
             ErrorKind::UnknownFormat { .. } => "unknown_format",
             ErrorKind::NoEvents => "no_trace_events",
             ErrorKind::NoNodes => "no_nodes",
@@ -144,9 +153,12 @@ impl Error {
     pub fn hint(&self) -> Option<&'static str> {
         match &self.kind {
             ErrorKind::Empty => Some("the profiler wrote nothing; record the trace again"),
-            ErrorKind::OtherKind { hint, .. } => Some(hint),
+            ErrorKind::OtherKind { hint, .. } | ErrorKind::NotAnExecutionTrace { hint, .. } => {
+                Some(hint)
+            }
             ErrorKind::UnknownFormat { .. } | ErrorKind::NoEvents => Some(
-                "give the Kineto trace that the PyTorch profiler exported (export_chrome_trace)",
+                "give the trace of a profiler: of PyTorch (export_chrome_trace), Nsight Systems (SQLite), \
+                 ROCm, XProf or Perfetto",
             ),
             ErrorKind::NoNodes => {
                 Some("give the execution trace that PyTorch's ExecutionTraceObserver wrote")
@@ -203,6 +215,9 @@ impl ErrorKind {
         match self {
             Self::Empty => "the file is empty or blank".into(),
             Self::OtherKind { what, .. } => format!("this is {what}, not a trace").into(),
+            Self::NotAnExecutionTrace { what, .. } => {
+                format!("this is {what}, not an execution trace").into()
+            }
             Self::UnknownFormat { starts_with } => format!(
                 "not JSON and no trace format that longpole reads: it starts with `{starts_with}`"
             )

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::ids::{InColumn, StringId};
 
 /// A set of strings with handles, numbered in order of first use.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Strings {
     /// All strings, one after another.
     text: String,

@@ -89,6 +89,30 @@ INSERT INTO rocpd_memory_copy_1 VALUES (1, 4711, 4712, 5, 9, 4, 1, 'many', 3);
 CREATE VIEW rocpd_region AS SELECT * FROM rocpd_region;
 ";
 
+const RPD: &str = "
+CREATE TABLE rocpd_string (id INTEGER PRIMARY KEY, string TEXT);
+INSERT INTO rocpd_string VALUES (1, 'hipLaunchKernel'), (2, 'gemm'), (3, 'KernelExecution'),
+  (4, ''), (5, 'CopyHostToDevice'), (6, 'UserMarker'), (7, 'step'), (8, 'Barrier');
+CREATE TABLE rocpd_api (id INTEGER PRIMARY KEY, pid, tid, start, end, apiName_id, args_id);
+CREATE TABLE rocpd_op (id INTEGER PRIMARY KEY, gpuId, queueId, sequenceId, start, end,
+  description_id, opType_id);
+CREATE TABLE rocpd_api_ops (id INTEGER PRIMARY KEY, api_id, op_id);
+CREATE TABLE rocpd_kernelapi (api_ptr_id INTEGER PRIMARY KEY, stream TEXT, gridX, gridY, gridZ,
+  workgroupX, workgroupY, workgroupZ, groupSegmentSize, kernelName_id);
+CREATE TABLE rocpd_copyapi (api_ptr_id INTEGER PRIMARY KEY, stream TEXT, size, kind);
+CREATE TABLE rocpd_monitor (id INTEGER PRIMARY KEY, deviceType, deviceId, monitorType, start, end,
+  value);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30)
+  INSERT INTO rocpd_api SELECT i, 7, 7, 100 * i, 100 * i + 9, 1 + 5 * (i % 9 = 0), 7 FROM n;
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30)
+  INSERT INTO rocpd_op SELECT i, 0, 1, 0, 100 * i + 20, 100 * i + 90, 2 + 2 * (i % 5 = 0),
+  3 + 2 * (i % 5 = 0) + 3 * (i % 10 = 0) FROM n;
+INSERT INTO rocpd_api_ops SELECT id, id, id FROM rocpd_op;
+INSERT INTO rocpd_kernelapi SELECT id, '0x0', 8, 1, 1, 64, 1, 1, 0, 2 FROM rocpd_op;
+INSERT INTO rocpd_copyapi VALUES (5, '0x0', 4096, 1), (15, '0x0', 'many', -9223372036854775808);
+INSERT INTO rocpd_monitor VALUES (1, 'gpu', 0, 'sclk', 150, 900, '1700'), (2, 'gpu', 0, 'x', 1, 2, '');
+";
+
 const DOCUMENT: &str = r#"{"rocprofiler-sdk-tool":[{"metadata":{"pid":908,"config":{"a":[1,{}]}},
 "agents":[{"id":{"handle":7},"type":2,"logical_node_type_id":0,"name":"gfx950"}],
 "strings":{"buffer_records":[{"kind":"NONE","operations":[]},{"kind":"HIP_RUNTIME_API","operations":
@@ -173,7 +197,7 @@ fn whole_pages(bytes: &[u8]) -> Vec<u8> {
 }
 
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
-    vec![made(NSIGHT), made(ROCPD)]
+    vec![made(NSIGHT), made(ROCPD), made(RPD)]
 }
 
 /// Returns the bytes of a database created by these statements.

@@ -46,7 +46,7 @@ _LAST_NS: Final = 2**63 - 1
 _ABSOLUTE: Final = click.IntRange(-_LAST_NS, _LAST_NS)
 _INTEGER: Final = re.compile(r"-?\d+")
 _MOST_DIGITS: Final = 9
-NO_WORK: Final = "the trace has no work on a main thread or a device"
+NO_WORK: Final = "the trace has no annotation, and no work on a main thread or a device"
 
 
 class _Step(click.ParamType[int]):

@@ -26,6 +26,8 @@ pub(super) fn read(
         nsight::read(&database, options, progress)
     } else if rocm::is_rocpd(&database) {
         rocm::read_rocpd(&database, options, progress)
+    } else if rocm::is_rpd(&database) {
+        rocm::read_rpd(&database, options, progress)
     } else {
         Err(other(OTHER))
     }?;

@@ -13,6 +13,7 @@ pub mod chakra;
 mod chrome;
 mod csv;
 mod databases;
+mod demangled;
 mod elements;
 pub mod execution_trace;
 mod header;
@@ -88,6 +89,7 @@ fn read_window(
         Format::Perfetto => perfetto::read(window, diagnostics, options, progress),
         Format::XPlane => xplane::read(window, diagnostics, options, progress),
     }?;
+    demangled::demangle(&mut tables);
     rocm::interpret_blits(&mut tables);
     range::limit(&mut tables, options.strict)?;
     Ok(tables)

@@ -196,16 +196,33 @@ impl<'a> Messages<'a> {
             return self.cut();
         }
         let offset = self.offset();
-        self.elements.drain()?;
+        let is_zero = self.is_zero_to_the_end()?;
         let skipped = self.offset() - offset;
-        self.elements.note_skipped(Code::MalformedMessage, offset, skipped)?;
+        let code = if is_zero { Code::ZeroBytes } else { Code::MalformedMessage };
+        self.elements.note_skipped(code, offset, skipped)?;
         Ok(Next::Stop)
+    }
+
+    /// Reads to the end. Returns whether there are only zero bytes, as in the part of a file that
+    /// was reserved and not written.
+    fn is_zero_to_the_end(&mut self) -> Result<bool> {
+        let mut is_zero = true;
+        loop {
+            let text = self.elements.window.text();
+            is_zero &= text.iter().all(|&byte| byte == 0);
+            let length = text.len();
+            self.elements.window.consume(length);
+            if !self.elements.more()? {
+                return Ok(is_zero);
+            }
+        }
     }
 }
 
-/// Returns the field at the front, and the length of its tag including the number or length.
+/// Returns the field at the front, and the length of its tag including the number or length. There
+/// is no field 0.
 fn tagged(text: &[u8]) -> Option<(Next, usize)> {
-    let (tag, start) = variable(text)?;
+    let (tag, start) = variable(text).filter(|&(tag, _)| tag >> 3 > 0)?;
     let (field, rest) = (tag >> 3, &text[start..]);
     if tag & 7 == 2 {
         let (length, n_bytes) = variable(rest)?;

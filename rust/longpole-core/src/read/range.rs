@@ -27,9 +27,11 @@ const LARGEST_SUM_NS: i64 = 1 << 61;
 ///
 /// Returns an error if something is removed and reading is strict.
 pub(super) fn limit(tables: &mut Tables, is_strict: bool) -> Result<()> {
-    let n_far = leave_out(tables);
+    let (n_far, n_other) = leave_out(tables);
     let n_huge = clear_durations(tables);
-    for (code, count) in [(Code::FarTimestamp, n_far), (Code::LongDuration, n_huge)] {
+    let found =
+        [(Code::FarTimestamp, n_far), (Code::OtherClock, n_other), (Code::LongDuration, n_huge)];
+    for (code, count) in found {
         tables.diagnostics.add_many(code, 0, count);
         if is_strict && count > 0 && code.is_refused_by_strict() {
             return Err(Error::new(ErrorKind::Strict(code), 0));
@@ -39,26 +41,34 @@ pub(super) fn limit(tables: &mut Tables, is_strict: bool) -> Result<()> {
 }
 
 /// Removes events, samples and ends of arrows that are too far from the median event. Returns their
-/// number.
-fn leave_out(tables: &mut Tables) -> u64 {
-    let Some((least_ns, most_ns)) = extent(tables) else { return 0 };
+/// number, without samples and asynchronous events that all have another clock, and the number of
+/// these.
+fn leave_out(tables: &mut Tables) -> (u64, u64) {
+    let Some((least_ns, most_ns)) = extent(tables) else { return (0, 0) };
     if most_ns.abs_diff(least_ns) <= LONGEST_NS {
-        return 0;
+        return (0, 0);
     }
     let center_ns = median(tables);
     let is_near = |time_ns: i64| time_ns.abs_diff(center_ns) <= LONGEST_NS;
     let near = |times: &[i64]| times.iter().map(|&time_ns| is_near(time_ns)).collect::<Vec<_>>();
-    let kept = [near(tables.events.starts_ns()), near(&tables.counters.time_ns)];
-    Arc::make_mut(&mut tables.events).retain(&kept[0]);
-    Arc::make_mut(&mut tables.args).retain_events(&kept[0]);
-    Arc::make_mut(&mut tables.counters).retain(&kept[1]);
-    let mut n_kept = kept.concat();
-    for arrows in [&mut tables.flows, &mut tables.asyncs] {
-        let kept: Vec<_> = arrows.time_ns.iter().map(is_near).collect();
-        Arc::make_mut(arrows).retain(&kept);
-        n_kept.extend(kept);
+    let events = near(tables.events.starts_ns());
+    Arc::make_mut(&mut tables.events).retain(&events);
+    Arc::make_mut(&mut tables.args).retain_events(&events);
+    let samples = near(&tables.counters.time_ns);
+    Arc::make_mut(&mut tables.counters).retain(&samples);
+    let [arrows, asyncs] = [&mut tables.flows, &mut tables.asyncs].map(|rows| {
+        let kept: Vec<_> = rows.time_ns.iter().map(is_near).collect();
+        Arc::make_mut(rows).retain(&kept);
+        kept
+    });
+    let n_far = |kept: &[bool]| kept.iter().filter(|&&is_kept| !is_kept).count() as u64;
+    let is_other_clock = |kept: &[bool]| kept.len() > 1 && !kept.contains(&true);
+    let (mut n_damaged, mut n_other) = (n_far(&events) + n_far(&arrows), 0);
+    for kept in [samples, asyncs] {
+        let count = if is_other_clock(&kept) { &mut n_other } else { &mut n_damaged };
+        *count += n_far(&kept);
     }
-    n_kept.iter().filter(|&&is_kept| !is_kept).count() as u64
+    (n_damaged, n_other)
 }
 
 /// Returns all times of the trace that affect results.
@@ -154,6 +164,17 @@ mod tests {
             (tables.counters.time_ns.len(), tables.flows.len(), tables.asyncs.len()),
             (1, 1, 1)
         );
+    }
+
+    #[test]
+    fn asynchronous_events_of_another_clock_are_a_note() {
+        let with = |ph: &str| {
+            format!(r#"{{"ph":"{ph}","cat":"c","name":"n","id":1,"pid":1,"tid":1,"ts":10}}"#)
+        };
+        let tables = tables(&[with("b"), with("e"), operator(NOW_US, 1), operator(NOW_US, 2)]);
+        assert_eq!(tables.diagnostics.count(Code::OtherClock), 2);
+        assert_eq!(tables.diagnostics.count(Code::FarTimestamp), 0);
+        assert_eq!((tables.asyncs.len(), tables.events.len()), (0, 2));
     }
 
     #[test]

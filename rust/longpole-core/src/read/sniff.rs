@@ -42,8 +42,8 @@ const HEAD_BYTES: usize = 64 << 10;
 /// A description of a file, and a hint.
 type Known = (&'static str, &'static str);
 
-const EXPORT_HINT: &str =
-    "give the Kineto trace that the PyTorch profiler exported (export_chrome_trace)";
+const EXPORT_HINT: &str = "give the trace of a profiler: of PyTorch (export_chrome_trace), Nsight \
+                           Systems (SQLite), ROCm, XProf or Perfetto";
 const UNPACK_HINT: &str = "unpack it first";
 const UTF16: &str = "a UTF-16 text";
 const PICKLE: Known = ("a Python pickle", "longpole never reads pickles; export the trace as JSON");
@@ -135,6 +135,8 @@ fn known(head: &[u8], compressed: bool) -> Option<Known> {
         .map(|&(_, known)| known)
         .or_else(|| hatchet(significant(head)))
         .or_else(|| thread_trace(significant(head)))
+        .or_else(|| requests(significant(head)))
+        .or_else(|| stacks(significant(head)))
         .or_else(|| markup(significant(head)))
         .or_else(|| archive(head, compressed))
 }
@@ -171,6 +173,32 @@ fn thread_trace(text: &[u8]) -> Option<Known> {
     let has_all = |keys: &&[&[u8]]| keys.iter().all(|key| contains(text, key));
     let is_object = text.starts_with(b"{") && !contains(text, b"\"traceEvents\"");
     (is_object && keys.iter().any(has_all)).then_some(THREAD_TRACE)
+}
+
+const REQUESTS: Known = (
+    "a request trace of the Triton Inference Server (times of requests, without GPU work)",
+    "its `trace_summary.py` reads it; for the GPU work, run the server under `nsys profile \
+     --trace=cuda,nvtx` and give the SQLite export",
+);
+
+/// Recognizes the list of requests and their timestamps.
+fn requests(text: &[u8]) -> Option<Known> {
+    let keys: [&[&[u8]]; 2] =
+        [&[b"\"model_name\"", b"\"model_version\""], &[b"\"timestamps\"", b"\"name\"", b"\"ns\""]];
+    let has_all = |keys: &&[&[u8]]| keys.iter().all(|key| contains(text, key));
+    let is_list = text.starts_with(b"[") && !contains(text, b"\"ph\"");
+    (is_list && keys.iter().any(has_all)).then_some(REQUESTS)
+}
+
+const STACKS: Known = (
+    "a speedscope profile (stacks of the CPU, without GPU work)",
+    "https://www.speedscope.app shows it; for the GPU work, record with torch.profiler, Nsight \
+     Systems or rocprofv3",
+);
+
+fn stacks(text: &[u8]) -> Option<Known> {
+    let is_object = text.starts_with(b"{") && !contains(text, b"\"traceEvents\"");
+    (is_object && contains(text, b"speedscope.app/file-format-schema")).then_some(STACKS)
 }
 
 fn markup(text: &[u8]) -> Option<Known> {
@@ -210,7 +238,7 @@ pub(super) fn without_events(fields: &[(String, String)], offset: u64) -> Error 
 
 /// Returns the error for a Kineto trace in place of an execution trace.
 pub(super) fn not_an_execution_trace(offset: u64) -> Error {
-    let kind = ErrorKind::OtherKind {
+    let kind = ErrorKind::NotAnExecutionTrace {
         what: "a Kineto trace (`traceEvents`, no `nodes`)",
         hint: "give the execution trace that was recorded with it",
     };
@@ -241,6 +269,9 @@ mod tests {
             (b"[{\"children\":[],\"frame\":{\"name\":\"ROOT\"},\"metrics\":{}}]", "Proton"),
             (b"{\"wave_filenames\":{\"0\":{}},\"gfxv\":\"vega\"}", "thread trace"),
             (b"{\"code\":[[]],\"header\":\"ISA, _, LineNumber, Source\"}", "thread trace"),
+            (b"[{\"id\":1,\"model_name\":\"m\",\"model_version\":1}]", "Triton Inference Server"),
+            (b"[{\"id\":1,\"timestamps\":[{\"name\":\"QUEUE_START\",\"ns\":5}]}]", "Triton"),
+            (b"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\"}", "speedscope"),
             (b"\x7fELF\x02\x01\x01", "ELF"),
             (b"\x80\x04\x95\x1e", "pickle"),
             (b"PK\x03\x04", "zip"),

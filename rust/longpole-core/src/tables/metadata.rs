@@ -107,8 +107,8 @@ pub struct Header {
     /// The base of times in ns since 1970; `None` if times are absolute.
     pub base_time_ns: Option<i64>,
     /// The format: `kineto-json`, `chrome-json` for other JSON, or one of `xprof-json`, `xplane`,
-    /// `perfetto`, `nsight-sqlite`, `rocpd`, `rocprofv3-json`, `rocprofv3-csv`, `rocprof-json`,
-    /// `rocprof-csv`.
+    /// `perfetto`, `nsight-sqlite`, `rocpd`, `rpd`, `rocprofv3-json`, `rocprofv3-csv`,
+    /// `rocprof-json`, `rocprof-csv`.
     pub format: &'static str,
     /// `gzip`, `zstd`, `xz` or `None`.
     pub compression: Option<&'static str>,

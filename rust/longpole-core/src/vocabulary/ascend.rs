@@ -63,6 +63,8 @@ named! {
         Nsys "nsys",
         /// rocprofv3.
         Rocprofv3 "rocprofv3",
+        /// rocmProfileData.
+        Rpd "rpd",
         /// `XProf`, the profiler of JAX and `TensorFlow`.
         XProf "xprof",
     }
@@ -86,6 +88,7 @@ impl Profiler {
             "rocpd" | "rocprofv3-json" | "rocprofv3-csv" | "rocprof-json" | "rocprof-csv" => {
                 Some(Self::Rocprofv3)
             }
+            "rpd" => Some(Self::Rpd),
             "xprof-json" | "xplane" => Some(Self::XProf),
             _ => None,
         }

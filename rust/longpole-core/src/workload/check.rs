@@ -235,6 +235,8 @@ fn replay_node(node: &ChakraNode, gaps: bool) -> ReplayNode {
         id: i64::try_from(node.id).unwrap_or(i64::MAX),
         resource: (node.node_type != chakra::METADATA).then_some(resource),
         duration_ns: if is_gap && !gaps { 0 } else { duration_ns },
-        measured: measured.filter(|_| !is_gap).map(|(start, length)| (start, start + length)),
+        measured: measured
+            .filter(|_| !is_gap)
+            .map(|(start, length)| (start, start.saturating_add(length))),
     }
 }

@@ -19,19 +19,23 @@ fn missing(what: String) -> Error {
 
 /// Returns the window of all events of main threads and devices. Other threads never end a trace,
 /// because watchdog threads sleep longest. Calls that unload code when the program exits do not end
-/// it either.
+/// it either. If only annotations were recorded, they are the trace.
 ///
 /// # Errors
 ///
 /// Returns an error if the trace has no such events.
 pub fn whole(tables: &Tables) -> Result<Window> {
     let mut works = leading_work(tables);
+    if works.is_empty() {
+        works = annotations(tables);
+    }
     if let Some(exit) = exit(&works, tables) {
         works.retain(|work| !exit.contains(work));
     }
     let first = works.iter().copied().min_by(|&one, &two| by_content(one, two, tables));
-    let first = first
-        .ok_or_else(|| missing("the trace has no work on a main thread or a device".to_owned()))?;
+    let first = first.ok_or_else(|| {
+        missing("the trace has no annotation, and no work on a main thread or a device".to_owned())
+    })?;
     let ends = works.into_iter().map(Moment::End).collect();
     Ok(Window::new(tables, ends, Opening::Moments(vec![Moment::Start(first)])))
 }
@@ -232,6 +236,14 @@ fn next_on_main_thread(tables: &Tables, works: &[EventId], at_ns: i64) -> Option
     let next = on_thread()
         .filter(|&&event| events.start_ns(event) >= at_ns && busy.contains(&events.lane(event)));
     next.copied().min_by(|&one, &two| by_content(one, two, tables))
+}
+
+fn annotations(tables: &Tables) -> Vec<EventId> {
+    let events = &tables.events;
+    let is_range = |&event: &EventId| {
+        events.kind(event) == EventKind::Annotation && events.end_ns(event).is_some()
+    };
+    events.ids().filter(is_range).collect()
 }
 
 /// Returns the events of devices and main threads. Events with neither a time nor a duration are

@@ -256,7 +256,7 @@ impl Export<'_> {
         let [start_ns, process, device, operation, bytes] = row.integers(0);
         let Some(bytes) = bytes else { return };
         let of_device = held.entry([process, device]).or_insert(0);
-        let change = if operation == Some(ALLOCATION) { bytes } else { -bytes };
+        let change = if operation == Some(ALLOCATION) { bytes } else { bytes.saturating_neg() };
         *of_device = of_device.saturating_add(change);
         let value = *of_device as f64;
         let records = &mut self.reading.records;

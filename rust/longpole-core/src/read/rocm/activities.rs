@@ -27,10 +27,12 @@ pub(super) struct Activity {
     pub(super) stream: Option<i64>,
 }
 
-/// The launch parameters of a kernel: number of work items and block size in each dimension.
+/// The launch parameters of a kernel: number of work items or blocks, and block size, in each
+/// dimension.
 #[derive(Default)]
 pub(super) struct Launch {
     pub(super) work_items: [Option<i64>; 3],
+    pub(super) blocks: [Option<i64>; 3],
     pub(super) block: [Option<i64>; 3],
     pub(super) shared_memory: Option<i64>,
 }
@@ -49,7 +51,10 @@ pub(super) fn kernel(
 ) -> Option<EventId> {
     let category = records.tables.strings.intern("kernel");
     let event = add_activity(activity, EventKind::Kernel, category, name, records)?;
-    let blocks = |place: usize| launch.work_items[place]?.checked_div(launch.block[place]?);
+    let blocks = |place: usize| {
+        let of_items = || launch.work_items[place]?.checked_div(launch.block[place]?);
+        launch.blocks[place].or_else(of_items)
+    };
     let grid = [blocks(0), blocks(1), blocks(2)];
     for (argument, sizes) in [(GRID, grid), (BLOCK, launch.block)] {
         if let [Some(x), Some(y), Some(z)] = sizes {
@@ -74,6 +79,19 @@ pub(super) fn memory_copy(
     if let Some(event) = event {
         records.argument(event, category, BYTES, bytes.map(ArgValue::Integer));
     }
+}
+
+/// Adds a memset.
+pub(super) fn fill(activity: &Activity, records: &mut Records<'_>) {
+    let [category, name] =
+        ["gpu_memset", "Memset (Device)"].map(|text| records.tables.strings.intern(text));
+    add_activity(activity, EventKind::Fill, category, Some(name), records);
+}
+
+/// Adds a barrier, which does not count as a GPU activity.
+pub(super) fn barrier(activity: &Activity, name: Option<StringId>, records: &mut Records<'_>) {
+    let category = records.tables.strings.intern("gpu_barrier");
+    add_activity(activity, EventKind::DeviceTask, category, name, records);
 }
 
 fn add_activity(

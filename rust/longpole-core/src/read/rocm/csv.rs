@@ -167,6 +167,7 @@ impl<'a> Trace<'a> {
             work_items: columns.work_items.map(|size| self.size(size, row)),
             block: columns.block.map(|size| self.size(size, row)),
             shared_memory: self.size(columns.shared_memory, row),
+            ..Launch::default()
         };
         let name = row.text(columns.kernel).map(|name| self.records.text(name));
         kernel(&activity, &launch, name, &mut self.records);

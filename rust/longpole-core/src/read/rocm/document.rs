@@ -428,6 +428,7 @@ impl Trace<'_> {
             work_items: [9, 10, 11].map(|place| one.integer(place)),
             block: [12, 13, 14].map(|place| one.integer(place)),
             shared_memory: one.integer(8),
+            ..Launch::default()
         };
         let name = one.integer(7).and_then(|number| self.process.kernels.get(&number).copied());
         kernel(&activity, &launch, name, &mut self.records);

@@ -1,7 +1,7 @@
-//! Reads the files of the ROCm profilers: `rocpd` databases, JSON and CSV of `rocprofv3`, and CSV
-//! of the older `rocprof`. `chrome` reads the timeline of the latter.
+//! Reads the files of the ROCm profilers: `rocpd` databases, JSON and CSV of `rocprofv3`, CSV of
+//! the older `rocprof`, and databases of rocmProfileData. `chrome` reads the timeline of `rocprof`.
 //!
-//! All but the last two contain the same records: kernel dispatches, memory copies, calls of the
+//! The formats of `rocprofv3` contain the same records: kernel dispatches, memory copies, calls of the
 //! HIP and HSA interfaces, and `ROCTx` markers. A call and its activities have a common correlation
 //! id.
 //!
@@ -14,11 +14,13 @@ mod document;
 mod fields;
 mod layout;
 mod rocpd;
+mod rpd;
 mod timeline;
 
 pub(super) use csv::{is_csv, read as read_csv};
 pub(super) use document::read as read_document;
 pub(super) use rocpd::{is_rocpd, read as read_rocpd};
+pub(super) use rpd::{is_rpd, read as read_rpd};
 pub(super) use timeline::interpret;
 
 use std::collections::HashMap;

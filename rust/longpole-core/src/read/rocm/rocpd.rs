@@ -222,6 +222,7 @@ impl<'a> Recording<'a> {
                 work_items: row.integers(FIRST + 3),
                 block: row.integers(FIRST + 6),
                 shared_memory,
+                ..Launch::default()
             };
             let name = symbol.and_then(|symbol| it.kernels.get(&symbol).copied());
             kernel(&activity, &launch, name, &mut it.reading.records);

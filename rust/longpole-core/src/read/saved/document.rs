@@ -19,6 +19,7 @@ const FORMATS: &[&str] = &[
     "xplane",
     "nsight-sqlite",
     "rocpd",
+    "rpd",
     "rocprofv3-json",
     "rocprofv3-csv",
     "rocprof-json",

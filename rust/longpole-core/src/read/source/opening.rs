@@ -1,8 +1,9 @@
 //! Opens files for reading. The core opens all input files here.
 //!
 //! A regular file is opened without blocking. A pipe or a terminal is opened only if the caller
-//! named it. Devices and sockets are rejected, because they may never end. Once the process is
-//! confined to folders (`folders`), only regular files in them are opened.
+//! named it. Devices and sockets are rejected, because they may never end, and so are the files of
+//! the kernel, such as `/proc/kmsg`. Once the process is confined to folders (`folders`), only
+//! regular files in them are opened.
 
 use std::fs::File;
 use std::io;
@@ -51,6 +52,9 @@ fn opened(path: &Path, is_named: bool) -> io::Result<File> {
     use std::os::unix::fs::FileTypeExt;
 
     let takes_pipes = is_named && !is_confined();
+    if !is_confined() {
+        refuse_kernel_file(rustix::fs::statfs(path))?; // opening some of them has an effect
+    }
     // Opening a pipe blocks until the other program opens it for writing, which is intended for a
     // pipe that the caller named.
     let waits = takes_pipes && path.metadata().is_ok_and(|facts| facts.file_type().is_fifo());
@@ -64,10 +68,37 @@ fn opened(path: &Path, is_named: bool) -> io::Result<File> {
     if !is_accepted {
         return Err(refused(if kind.is_fifo() { "a pipe" } else { "a device" }));
     }
+    refuse_kernel_file(rustix::fs::fstatfs(&file))?;
     if !waits {
         rustix::fs::fcntl_setfl(&file, OFlags::empty())?;
     }
     Ok(file)
+}
+
+/// Refuses a file that the kernel writes while it is read: it looks like a regular file, and reading
+/// it may wait forever, or take what another program was to read. A path that has no such
+/// description fails when it is opened.
+#[cfg(target_os = "linux")]
+fn refuse_kernel_file(of: rustix::io::Result<rustix::fs::StatFs>) -> io::Result<()> {
+    const KERNEL: [i64; 5] = [
+        0x9fa0,      // proc
+        0x6265_6572, // sysfs
+        0x6462_6720, // debugfs
+        0x7472_6163, // tracefs
+        0x7363_6673, // securityfs
+    ];
+    #[allow(clippy::unnecessary_fallible_conversions, clippy::useless_conversion)]
+    // its width depends on the platform
+    let kind = of.ok().and_then(|facts| i64::try_from(facts.f_type).ok());
+    if kind.is_some_and(|kind| KERNEL.contains(&kind)) {
+        return Err(refused("a file of the kernel"));
+    }
+    Ok(())
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+fn refuse_kernel_file<T>(_: T) -> io::Result<()> {
+    Ok(())
 }
 
 #[cfg(not(unix))]
@@ -227,6 +258,19 @@ mod tests {
         assert!(found.starts_with("this is a pipe, not a regular file"), "{found}");
         let found = open_named(Path::new("/dev/zero")).unwrap_err().to_string();
         assert!(found.starts_with("this is a device, not a regular file"), "{found}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_of_the_kernel_is_refused() {
+        for path in
+            ["/proc/kmsg", "/proc/self/status", "/sys/kernel/mm/transparent_hugepage/enabled"]
+        {
+            if Path::new(path).exists() {
+                let found = open_named(Path::new(path)).unwrap_err().to_string();
+                assert!(found.starts_with("this is a file of the kernel"), "{path}: {found}");
+            }
+        }
     }
 
     #[test]
