@@ -14,7 +14,7 @@ use longpole_core::vocabulary::Collective;
 use longpole_core::workload::{
     self, Communication, DeviceReason, Linked, Sources, Workload, WorkloadNode,
 };
-use longpole_core::write::{self, Extent};
+use longpole_core::write;
 use pyo3::prelude::*;
 
 use crate::arrow::Table;
@@ -190,11 +190,10 @@ impl LinkedTrace {
     }
 
     /// Writes the nodes as an ET+ file to a new file.
-    fn write_et_plus(&self, py: Python<'_>, path: PathBuf, as_chakra: bool) -> PyResult<()> {
-        let extent = if as_chakra { Extent::Chakra } else { Extent::Full };
+    fn write_et_plus(&self, py: Python<'_>, path: PathBuf, gaps: bool) -> PyResult<()> {
         py.detach(|| {
             let mut out = BufWriter::new(File::create(&path)?);
-            write::et_plus(self.linked(), extent, &mut out)?;
+            write::et_plus(self.linked(), gaps, &mut out)?;
             out.flush()
         })
         .map_err(PyErr::from)

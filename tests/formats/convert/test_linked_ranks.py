@@ -9,11 +9,11 @@ import pytest
 from et_schema import decode
 from simulated_pairs import execution_trace_of
 
-from longpole import chakra
+from longpole import chakra, link_execution_trace
 from longpole.cli import program
 from longpole.errors import PairError
 from longpole.testing import TraceBuilder
-from real_traces import FOLDER, needs_pairs
+from real_traces import FOLDER, SHARED, needs_pairs
 
 RANKS = (0, 1)
 KERNEL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
@@ -184,3 +184,27 @@ def test_answers_come_in_every_format(files, capsys, form):
             assert program.run(["schema", *name.split(".")]) == 0
             schema = json.loads(capsys.readouterr().out)
             jsonschema.validate(json.loads(text)["data"], schema)
+
+
+ANSWERS = SHARED / "cases" / "answers"
+
+
+@pytest.mark.skipif(not ANSWERS.exists(), reason=f"no {ANSWERS}")
+def test_a_consistent_pair_replays_to_the_measured_time(tmp_path):
+    pair = [str(ANSWERS / "et_consistent" / name) for name in ("et.json", "kineto.json")]
+    linked = link_execution_trace(*pair)
+    assert abs(linked.replay().error) < 0.01
+    graph = str(tmp_path / "rank.0.et")
+    assert program.run(["convert", "--et", *pair, "-o", graph]) == 0
+    assert abs(chakra.read_chakra(graph).replay().error) < 0.01
+
+
+@pytest.mark.skipif(not ANSWERS.exists(), reason=f"no {ANSWERS}")
+def test_a_step_of_the_profiler_has_no_time_in_et_plus(tmp_path):
+    pair = [str(ANSWERS / "et_with_step" / name) for name in ("et.json", "kineto.json")]
+    chakra.write_et_plus(link_execution_trace(*pair), tmp_path / "plus.json")
+    nodes = json.loads((tmp_path / "plus.json").read_text())["nodes"]
+    [step] = [node for node in nodes if node["name"] == "ProfilerStep#5"]
+    assert "exclusive_dur" not in step
+    timed = [node for node in nodes if "exclusive_dur" in node]
+    assert all(0 <= node["exclusive_dur"] <= node["inclusive_dur"] for node in timed)

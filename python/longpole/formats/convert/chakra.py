@@ -164,7 +164,7 @@ def write_et_plus(
         The file exists and `overwrite` is not set, or it is one of the linked files.
     """
     with new_file(Path(path), force=overwrite, inputs=linked.inputs) as file:
-        linked.core.write_et_plus(file, not gaps)
+        linked.core.write_et_plus(file, gaps)
 
 
 def write_parquet(

@@ -20,13 +20,16 @@ pub(super) struct Chain {
     by_end: Vec<(i64, usize)>,
 }
 
-/// Time between operators of a thread.
+/// Time between operators of a thread. If the thread waited in it, the time up to the end of the
+/// last wait and the time after it are two gaps: only the second depends on what was awaited.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gap {
     /// The row of the operator at which it ends, or of the last operator of its thread.
     pub(super) row: usize,
     /// Whether it follows the last operator.
     pub(super) is_last: bool,
+    /// Whether it ends with a wait.
+    pub(super) ends_waiting: bool,
     pub(super) lane: LaneId,
     pub(super) start_ns: i64,
     pub(super) end_ns: i64,
@@ -88,6 +91,7 @@ pub(super) fn chains(sources: Sources<'_>, waits: &Waits) -> Chains {
             last_ns: origins[&lane],
             open: Vec::new(),
             ends: BTreeSet::new(),
+            waiting: None,
             gap: None,
             gaps: &mut chains.gaps,
             work_ns: &mut chains.work_ns,
@@ -164,6 +168,8 @@ struct Sweep<'a> {
     /// The ends of the open nodes, with their indices; of two with the same end, the inner one
     /// comes first.
     ends: BTreeSet<(i64, Reverse<usize>)>,
+    /// The gap that ends with the last wait so far, and the one after it.
+    waiting: Option<Gap>,
     gap: Option<Gap>,
     gaps: &'a mut Vec<Gap>,
     work_ns: &'a mut [i64],
@@ -214,7 +220,7 @@ impl Sweep<'_> {
             return;
         }
         self.last_ns = time_ns;
-        let (blocked_ns, last_blocked_ns) = self.blocked_within(from_ns, time_ns);
+        let (blocked_ns, over_ns) = self.blocked_within(from_ns, time_ns);
         let work_ns = time_ns - from_ns - blocked_ns;
         if let Some(open) = self.open.last() {
             self.self_ns[open.row] += time_ns - from_ns;
@@ -224,21 +230,38 @@ impl Sweep<'_> {
                 self.work_ns[row] += work_ns;
                 self.blocked_ns[row] += blocked_ns;
             }
-            _ => self.pass_gap(work_ns, blocked_ns, last_blocked_ns, time_ns),
+            _ => {
+                if blocked_ns > 0 {
+                    self.pass_gap(over_ns - from_ns - blocked_ns, from_ns, over_ns);
+                    self.wait_in_gap(blocked_ns);
+                }
+                self.pass_gap(time_ns - over_ns, over_ns, time_ns);
+            }
         }
     }
 
-    fn pass_gap(&mut self, work_ns: i64, blocked_ns: i64, start_ns: i64, end_ns: i64) {
-        let lane = self.lane;
-        let nothing =
-            Gap { row: 0, is_last: false, lane, start_ns, end_ns, work_ns: 0, blocked_ns: 0 };
-        let gap = self.gap.get_or_insert(nothing);
+    fn pass_gap(&mut self, work_ns: i64, start_ns: i64, end_ns: i64) {
+        let gap = self.gap.get_or_insert(Gap {
+            row: 0,
+            is_last: false,
+            ends_waiting: false,
+            lane: self.lane,
+            start_ns,
+            end_ns,
+            work_ns: 0,
+            blocked_ns: 0,
+        });
         gap.work_ns += work_ns;
-        gap.blocked_ns += blocked_ns;
         gap.end_ns = end_ns;
-        if blocked_ns > 0 {
-            gap.start_ns = start_ns;
-        }
+    }
+
+    /// Joins the gap so far with those before it to one that ends with a wait.
+    fn wait_in_gap(&mut self, blocked_ns: i64) {
+        let Some(gap) = self.gap.take() else { return };
+        let waiting = self.waiting.get_or_insert(Gap { work_ns: 0, ends_waiting: true, ..gap });
+        waiting.work_ns += gap.work_ns;
+        waiting.blocked_ns += blocked_ns;
+        waiting.end_ns = gap.end_ns;
     }
 
     /// Returns the waiting time in a span, and the end of the last wait in it.
@@ -262,7 +285,8 @@ impl Sweep<'_> {
     }
 
     fn end_gap(&mut self, row: usize, is_last: bool) {
-        let gap = self.gap.take().filter(|gap| gap.work_ns > 0);
-        self.gaps.extend(gap.map(|gap| Gap { row, is_last, ..gap }));
+        let gaps = self.waiting.take().into_iter().chain(self.gap.take());
+        let gaps = gaps.filter(|gap| gap.work_ns > 0);
+        self.gaps.extend(gaps.map(|gap| Gap { row, is_last, ..gap }));
     }
 }

@@ -5,8 +5,8 @@ use std::collections::{BinaryHeap, HashMap};
 
 use super::chains::Chains;
 use super::model::{
-    Dependency, DependencyKind, Dropped, FIRST_GAP, LAST_GAP, LinkedDevice, Moment, NodeKind,
-    Sources, WorkloadNode,
+    Dependency, DependencyKind, Dropped, LinkedDevice, Moment, NodeKind, Sources, WorkloadNode,
+    gap_id,
 };
 use super::waits::{Wait, Waits};
 use crate::graph::Evidence;
@@ -128,9 +128,10 @@ impl<'a> Builder<'a> {
             let mut last = None;
             for (place, &(start_ns, _, _, operator)) in chain.nodes.iter().enumerate() {
                 let row = self.row_of_operator[operator];
-                let last_gap = self.gap(operator, true).filter(|_| place + 1 == chain.nodes.len());
-                let gap = self.gap(operator, false);
-                for next in gap.into_iter().chain([row]).chain(last_gap) {
+                let is_last = place + 1 == chain.nodes.len();
+                let behind = self.gaps(operator, true).filter(|_| is_last);
+                let rows: Vec<_> = self.gaps(operator, false).chain([row]).chain(behind).collect();
+                for next in rows {
                     if let Some(last) = last {
                         self.follows(last, next, start_ns);
                     }
@@ -140,10 +141,11 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Returns the gap before an operator, or after it if it is the last of its thread.
-    fn gap(&self, operator: usize, is_last: bool) -> Option<usize> {
-        let first = if is_last { LAST_GAP } else { FIRST_GAP };
-        self.row_of_gap.get(&(first + self.sources.trace.nodes[operator].id)).copied()
+    /// Returns the gaps before an operator, or after it if it is the last of its thread.
+    fn gaps(&self, operator: usize, is_last: bool) -> impl Iterator<Item = usize> + '_ {
+        let id = self.sources.trace.nodes[operator].id;
+        let ids = [true, false].map(|ends_waiting| gap_id(id, is_last, ends_waiting));
+        ids.into_iter().filter_map(|id| self.row_of_gap.get(&id).copied())
     }
 
     /// Adds a dependency on a node that began before on the thread, and may still enclose this one.
@@ -249,7 +251,7 @@ impl<'a> Builder<'a> {
         let Some(next) = chain.first_from(wait.target.time_ns.max(over_ns)) else {
             return [None, None];
         };
-        let gap = self.gap(next, false);
+        let gap = self.gaps(next, false).last();
         let begins_behind = |&gap: &usize| {
             self.nodes[gap].span.is_some_and(|span| span.0 >= over_ns && over_ns > i64::MIN)
         };

@@ -34,7 +34,7 @@ use crate::error::Result;
 use crate::ids::{EventId, NO_ROW, row_in_column};
 use crate::progress::{Progress, report};
 use crate::tables::NODE_IDS_BELOW;
-use model::{FIRST_GAP, LAST_GAP};
+use model::gap_id;
 
 // Builds a workload from an execution trace linked to a trace.
 
@@ -96,7 +96,7 @@ fn gaps<'a>(
     chains: &'a chains::Chains,
 ) -> impl Iterator<Item = WorkloadNode> + 'a {
     chains.gaps.iter().map(move |gap| WorkloadNode {
-        id: sources.trace.nodes[gap.row].id + if gap.is_last { LAST_GAP } else { FIRST_GAP },
+        id: gap_id(sources.trace.nodes[gap.row].id, gap.is_last, gap.ends_waiting),
         kind: NodeKind::Gap,
         row: gap.row,
         event: None,

@@ -186,7 +186,8 @@ named! {
     }
 }
 
-/// First id of gaps: above all ids of nodes and GPU activities, and below 2^53.
-pub(super) const FIRST_GAP: i64 = 1 << 52;
-/// First id of gaps after the last operator of a thread.
-pub(super) const LAST_GAP: i64 = FIRST_GAP + (1 << 51);
+/// Returns the id of the gap before an operator, or after it if it is the last of its thread: above
+/// all ids of nodes and GPU activities, and below 2^53.
+pub(super) fn gap_id(operator: i64, is_last: bool, ends_waiting: bool) -> i64 {
+    (1 << 52) + (i64::from(is_last) << 51) + (i64::from(ends_waiting) << 49) + operator
+}

@@ -1,5 +1,7 @@
 //! Replays a graph as a simulator would: every node runs as soon as its dependencies have ended and
-//! its thread or stream is free.
+//! its thread or stream is free. A node that began in the run while a node was running on which it
+//! depends, such as a kernel that started inside the operator that launched it, begins as long after
+//! the start of that node as it did in the run.
 //!
 //! Threads and streams run first the node that is ready first, then the one with the smaller id.
 //! With the measured durations, the replay should end when the run did; the difference is the error
@@ -130,7 +132,9 @@ pub fn replay(nodes: &[ReplayNode], dependencies: &[(usize, usize)]) -> Replay {
             *free = over;
         }
         for next in dependents.release(row) {
-            ready[next].wait_for(over);
+            let lag_ns = lag_ns(&nodes[row], &nodes[next]);
+            let time_ns = start_ns[row].saturating_add(lag_ns);
+            ready[next].wait_for(Ready { time_ns, ..over });
         }
         for next in dependents.take_ready() {
             queue.push(Reverse((ready[next].time_ns, nodes[next].id, next)));
@@ -139,6 +143,15 @@ pub fn replay(nodes: &[ReplayNode], dependencies: &[(usize, usize)]) -> Replay {
     let mut replay = summary(nodes, start_ns, has_run);
     replay.deviation = deviation(nodes, &replay, &ready);
     replay
+}
+
+/// Returns how long after the start of a node another one that depends on it may start: when it has
+/// ended, or when the other one started inside it in the run.
+fn lag_ns(source: &ReplayNode, target: &ReplayNode) -> i64 {
+    let spans = source.measured.zip(target.measured);
+    let inside = spans.filter(|(source, target)| source.0 <= target.0 && target.0 < source.1);
+    let lag_ns = inside.map(|(source, target)| target.0.saturating_sub(source.0));
+    lag_ns.map_or(source.duration_ns, |lag_ns| lag_ns.min(source.duration_ns))
 }
 
 /// When a node or a resource is ready, and after which node.

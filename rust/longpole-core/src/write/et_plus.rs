@@ -15,22 +15,12 @@ use crate::ids::{EventId, StringId};
 use crate::tables::{ExecutionNode, NodeLayout, NodeValues, argument_text, given};
 use crate::workload::{Dependency, DependencyKind, Linked, NodeKind, WorkloadNode};
 
-/// The content of an ET+ file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
-    /// All available data.
-    Full,
-    /// Only the members and nodes that Chakra's linker writes: no gaps, and GPU activities with the
-    /// inputs and outputs of the operator that launched them.
-    Chakra,
-}
-
-/// Writes a workload.
+/// Writes a workload. With `gaps`, the nodes for time between operators are included.
 ///
 /// # Errors
 ///
 /// Returns the errors of `out`.
-pub fn et_plus(linked: Linked<'_>, extent: Extent, out: &mut dyn Write) -> io::Result<()> {
+pub fn et_plus(linked: Linked<'_>, gaps: bool, out: &mut dyn Write) -> io::Result<()> {
     let header = &linked.trace.header;
     let (before, behind): (Vec<_>, Vec<_>) =
         header.fields.iter().partition(|(name, _)| name != "finish_ts");
@@ -39,7 +29,7 @@ pub fn et_plus(linked: Linked<'_>, extent: Extent, out: &mut dyn Write) -> io::R
         write!(out, "\n  {}: {text},", Quoted(name))?;
     }
     write!(out, "\n  \"nodes\": [")?;
-    nodes(linked, extent, out)?;
+    nodes(linked, gaps, out)?;
     write!(out, "\n  ]")?;
     for (name, text) in behind {
         write!(out, ",\n  {}: {text}", Quoted(name))?;
@@ -47,7 +37,7 @@ pub fn et_plus(linked: Linked<'_>, extent: Extent, out: &mut dyn Write) -> io::R
     writeln!(out, "\n}}")
 }
 
-fn nodes(linked: Linked<'_>, extent: Extent, out: &mut dyn Write) -> io::Result<()> {
+fn nodes(linked: Linked<'_>, gaps: bool, out: &mut dyn Write) -> io::Result<()> {
     let workload = linked.workload;
     let mut next = 0;
     let mut separator = "";
@@ -57,11 +47,11 @@ fn nodes(linked: Linked<'_>, extent: Extent, out: &mut dyn Write) -> io::Result<
         while workload.dependencies.get(next).is_some_and(|found| found.target == row) {
             next += 1;
         }
-        if extent == Extent::Chakra && node.kind == NodeKind::Gap {
+        if !gaps && node.kind == NodeKind::Gap {
             continue;
         }
         line.clear();
-        Line { linked, extent }.node(node, from..next, &mut line);
+        Line { linked, gaps }.node(node, from..next, &mut line);
         write!(out, "{separator}\n    {{{line}}}")?;
         separator = ",";
     }
@@ -72,7 +62,7 @@ fn nodes(linked: Linked<'_>, extent: Extent, out: &mut dyn Write) -> io::Result<
 #[derive(Clone, Copy)]
 struct Line<'a> {
     linked: Linked<'a>,
-    extent: Extent,
+    gaps: bool,
 }
 
 impl<'a> Line<'a> {
@@ -102,8 +92,7 @@ impl<'a> Line<'a> {
     }
 
     fn lists(self, node: &WorkloadNode, record: &ExecutionNode, line: &mut String) {
-        let is_given = node.kind == NodeKind::Operator
-            || (node.kind == NodeKind::Device && self.extent == Extent::Chakra);
+        let is_given = node.kind != NodeKind::Gap;
         self.side("inputs", record.inputs, is_given, line);
         self.side("outputs", record.outputs, is_given, line);
     }
@@ -166,19 +155,27 @@ impl<'a> Line<'a> {
     }
 
     fn times(self, node: &WorkloadNode, line: &mut String) {
-        let Some((start_ns, end_ns)) = node.span else { return };
+        let Some((start_ns, end_ns)) = self.span(node) else { return };
+        // Gap nodes hold the time of a label between its operators.
+        let own_ns = if self.gaps { node.work_ns + node.blocked_ns } else { node.self_ns };
         member(line, "inclusive_dur", Micros(end_ns - start_ns));
-        member(line, "exclusive_dur", Micros(node.self_ns));
+        member(line, "exclusive_dur", Micros(own_ns));
         member(line, "ts", Micros(start_ns));
-        if self.extent == Extent::Full {
-            member(line, "blocked_dur", Micros(node.blocked_ns));
-        }
+        member(line, "blocked_dur", Micros(node.blocked_ns));
         if node.kind == NodeKind::Gap {
             member(line, "gap", true);
         }
         if let Some(event) = node.event.filter(|_| node.kind == NodeKind::Device) {
             self.device(event, line);
         }
+    }
+
+    /// Returns start and end of a node; none of a step of the profiler, as in Chakra's linker:
+    /// Chakra's converter would take its time for work before the first operator.
+    fn span(self, node: &WorkloadNode) -> Option<(i64, i64)> {
+        let is_step = node.kind == NodeKind::Operator
+            && self.linked.trace.name(node.row).contains("ProfilerStep");
+        node.span.filter(|_| !is_step)
     }
 
     /// Writes the members that only GPU activities have.
@@ -194,8 +191,7 @@ impl<'a> Line<'a> {
             ("device", place.device),
             ("correlation", tables.events.correlation(event)),
         ];
-        let wanted = if self.extent == Extent::Full { 3 } else { 1 };
-        for (name, value) in &numbers[..wanted] {
+        for (name, value) in numbers {
             if let Some(value) = value {
                 member(line, name, value);
             }
@@ -206,18 +202,16 @@ impl<'a> Line<'a> {
     }
 
     fn dependencies(self, node: &WorkloadNode, found: Range<usize>, line: &mut String) {
-        if node.span.is_none() {
+        if self.span(node).is_none() {
             return;
         }
         let workload = self.linked.workload;
         let found = &workload.dependencies[found];
         let id = |found: &Dependency| workload.nodes[found.source].id;
         let of = |kind: DependencyKind| found.iter().filter(move |found| found.kind == kind);
-        if node.kind != NodeKind::Device || self.extent == Extent::Chakra {
-            match of(DependencyKind::Handover).next() {
-                Some(handed) => member(line, "inter_thread_dep", id(handed)),
-                None => member(line, "inter_thread_dep", "null"),
-            }
+        match of(DependencyKind::Handover).next() {
+            Some(handed) => member(line, "inter_thread_dep", id(handed)),
+            None => member(line, "inter_thread_dep", "null"),
         }
         if node.kind != NodeKind::Device {
             member(line, "sync_dep", "[");
@@ -226,15 +220,13 @@ impl<'a> Line<'a> {
             }
             line.push(']');
         }
-        if self.extent == Extent::Full {
-            member(line, "dependencies", "[");
-            for found in found {
-                let kind = DependencyKind::NAMES[found.kind as usize];
-                let evidence = found.evidence.name();
-                append(line, format_args!("[{}, \"{kind}\", \"{evidence}\"]", id(found)));
-            }
-            line.push(']');
+        member(line, "dependencies", "[");
+        for found in found {
+            let kind = DependencyKind::NAMES[found.kind as usize];
+            let evidence = found.evidence.name();
+            append(line, format_args!("[{}, \"{kind}\", \"{evidence}\"]", id(found)));
         }
+        line.push(']');
     }
 }
 

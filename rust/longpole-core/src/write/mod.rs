@@ -14,7 +14,7 @@ mod whole;
 pub use chakra::chakra;
 pub use cut::Cut;
 pub use document::document;
-pub use et_plus::{Extent, et_plus};
+pub use et_plus::et_plus;
 pub use merged::{MergedRank, MergedSegment, merged_path, merged_rank};
 pub use perfetto::perfetto;
 pub use perfetto::{Counter, counter_tracks};

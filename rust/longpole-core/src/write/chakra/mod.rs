@@ -121,8 +121,8 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Returns the dependencies of each gap. Gaps do not depend on each other, because there is always
-/// an operator in between.
+/// Returns the dependencies of each gap on other nodes than gaps. A gap depends on at most one
+/// other, which ends with a wait and depends on none.
 fn before_gaps(linked: Linked<'_>) -> HashMap<usize, Vec<usize>> {
     let mut before: HashMap<usize, Vec<usize>> = HashMap::new();
     let is_gap = |row: usize| linked.workload.nodes[row].kind == NodeKind::Gap;
@@ -133,6 +133,13 @@ fn before_gaps(linked: Linked<'_>) -> HashMap<usize, Vec<usize>> {
         if is_gap(found.target) && found.kind != DependencyKind::Control {
             before.entry(found.target).or_default().push(found.source);
         }
+    }
+    let of_gaps = before.clone();
+    for rows in before.values_mut() {
+        *rows = rows
+            .iter()
+            .flat_map(|row| of_gaps.get(row).cloned().unwrap_or_else(|| vec![*row]))
+            .collect();
     }
     before
 }
