@@ -363,8 +363,10 @@ def test_the_kinds_that_are_told_and_all_others_sum_to_the_whole(trace, capsys):
 
 
 def test_a_table_without_rows_has_its_columns_in_csv(trace, capsys):
-    code, out = answer(capsys, "table", trace, "violations", "--format", "csv")
-    assert (code, out) == (0, "path,source,target,kind,role,event,evidence,back_ns\n")
+    code, out = answer(capsys, "table", trace, "copies", "--format", "csv")
+    assert code == 0
+    assert out.startswith("path,")
+    assert out.count("\n") == 1
 
 
 def test_csv_has_its_header_also_where_the_first_trace_has_no_rows(trace, tmp_path, capsys):
@@ -436,7 +438,7 @@ def test_lines_are_hardly_wider_than_the_terminal(width, tmp_path, capsys, monke
 
 
 def test_slack_is_listed_with_what_has_least_of_it_first(trace, capsys):
-    _, out = answer(capsys, "table", trace, "slack", "--format", "jsonl")
+    _, out = answer(capsys, "table", trace, "segments", "--by", "event", "--format", "jsonl")
     rows = json.loads(out)["data"]["rows"]
     slack = [row["slack_ns"] for row in rows if row["slack_ns"] is not None]
     assert slack == sorted(slack)

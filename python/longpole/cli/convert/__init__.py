@@ -59,8 +59,8 @@ class _Content:
 
     def shown(self) -> Shown:
         """Return which table, rows of which kind, and which of them."""
-        table, kinds = self.table or "events", words_of(self.table or "events")
-        if self.by is not None and self.by not in kinds:
+        table = self.table or "events"
+        if self.by is not None and self.by not in (kinds := words_of(table)):
             require(bool(kinds), f"{table} has one kind of rows; leave out --by")
             message = f"--by of {table} is one of {', '.join(kinds)}, not {self.by!r}"
             raise click.UsageError(message)
