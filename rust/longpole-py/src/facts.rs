@@ -301,5 +301,5 @@ fn activity(it: Activity) -> ActivityParts {
 fn gain(it: Gain) -> GainParts {
     let bounds = it.bounds();
     let (low_by, high_by) = (bounds.low_by.name(), bounds.high_by.name());
-    (it.gain_ns(), it.value(), bounds.low, bounds.high, low_by, high_by)
+    (it.duration_ns(), it.value(), bounds.low, bounds.high, low_by, high_by)
 }

@@ -225,18 +225,15 @@ impl Sweep<'_> {
         if let Some(open) = self.open.last() {
             self.self_ns[open.row] += time_ns - from_ns;
         }
-        match self.open.last() {
-            Some(&Open { row, is_label: false, .. }) => {
-                self.work_ns[row] += work_ns;
-                self.blocked_ns[row] += blocked_ns;
+        if let Some(&Open { row, is_label: false, .. }) = self.open.last() {
+            self.work_ns[row] += work_ns;
+            self.blocked_ns[row] += blocked_ns;
+        } else {
+            if blocked_ns > 0 {
+                self.pass_gap(over_ns - from_ns - blocked_ns, from_ns, over_ns);
+                self.wait_in_gap(blocked_ns);
             }
-            _ => {
-                if blocked_ns > 0 {
-                    self.pass_gap(over_ns - from_ns - blocked_ns, from_ns, over_ns);
-                    self.wait_in_gap(blocked_ns);
-                }
-                self.pass_gap(time_ns - over_ns, over_ns, time_ns);
-            }
+            self.pass_gap(time_ns - over_ns, over_ns, time_ns);
         }
     }
 

@@ -4,7 +4,7 @@
 //! things bound it: records that are missing, the cost of recording, the pace of the host, the time
 //! for which the busiest stream stays busy, and the gain of removing all that the changes touch.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::facts::{Activity, Facts};
 use super::question::Question;
@@ -39,15 +39,15 @@ impl Possible {
 /// How much shorter the windows of a verdict become. Only this module makes one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gain {
-    gain_ns: i64,
+    duration_ns: i64,
     value: f64,
     bounds: Bounds,
 }
 
 impl Gain {
     /// Mean gain per window, rounded down; negative if the changes cost time.
-    pub fn gain_ns(&self) -> i64 {
-        self.gain_ns
+    pub fn duration_ns(&self) -> i64 {
+        self.duration_ns
     }
 
     /// The gain as a share of the windows.
@@ -62,7 +62,7 @@ impl Gain {
 
     fn of(trial: &Trial, n_windows: i64) -> Self {
         Self {
-            gain_ns: trial.gain_ns().div_euclid(n_windows),
+            duration_ns: trial.gain_ns().div_euclid(n_windows),
             value: trial.gain(None),
             bounds: trial.bounds(),
         }
@@ -81,7 +81,7 @@ impl Gain {
     fn limit(&mut self, most: f64, mean_ns: f64) {
         if self.value > most {
             self.value = most;
-            self.gain_ns = self.gain_ns.min((most * mean_ns).round() as i64);
+            self.duration_ns = self.duration_ns.min((most * mean_ns).round() as i64);
         }
         self.bounds.low = self.bounds.low.min(most);
     }
@@ -341,7 +341,7 @@ fn is_of_work(kind: Kind) -> bool {
 
 /// How long each stream is busy in the windows.
 struct Streams {
-    works: HashMap<EventId, (usize, Kind, f64)>,
+    works: BTreeMap<EventId, (usize, Kind, f64)>,
     busy_ns: Vec<(usize, f64)>,
     /// Length of the mean window, and of the shorter of that and the shown one.
     mean_ns: f64,
@@ -355,7 +355,7 @@ impl Streams {
             let start_ns = facts.scope.windows[work.window].start_ns;
             (work.start_ns + work.duration_ns - work.start_ns.max(start_ns)) as f64
         };
-        let mut works = HashMap::new();
+        let mut works = BTreeMap::new();
         let mut busy_ns: Vec<(usize, f64)> = Vec::new();
         for work in facts.activities(&[EventKind::Kernel, EventKind::Copy]) {
             let time_ns = within_ns(&work);
@@ -370,7 +370,7 @@ impl Streams {
 
     /// Returns how long the busiest stream stays busy in all windows after changes.
     fn left_ns(&self, changes: &[Change]) -> f64 {
-        let mut left_ns: HashMap<_, f64> = HashMap::new();
+        let mut left_ns: BTreeMap<EventId, f64> = BTreeMap::new();
         for change in changes {
             for event in self.changed(change) {
                 let before_ns = left_ns.get(&event).copied().unwrap_or(self.works[&event].2);
@@ -378,10 +378,7 @@ impl Streams {
             }
         }
         let mut busy_ns = self.busy_ns.clone();
-        // In the order of events, so that rounding does not depend on that of the map.
-        let mut left: Vec<_> = left_ns.into_iter().collect();
-        left.sort_unstable_by_key(|&(event, _)| event);
-        for (event, time_ns) in left {
+        for (event, time_ns) in left_ns {
             let (lane, _, before_ns) = self.works[&event];
             if let Some((_, total_ns)) = busy_ns.iter_mut().find(|(other, _)| *other == lane) {
                 *total_ns -= before_ns - time_ns;
@@ -391,24 +388,19 @@ impl Streams {
     }
 
     /// Returns the activities whose time a change may shorten, regardless of its pattern.
-    fn changed(&self, change: &Change) -> HashSet<EventId> {
+    fn changed(&self, change: &Change) -> BTreeSet<EventId> {
         let has_effect = matches!(change.effect, Effect::Scale(_) | Effect::Replace(_));
         let is_of_these = change.kind.is_none_or(is_of_work) && change.time_ranges.is_none();
         if !has_effect || !is_of_these {
-            return HashSet::new();
+            return BTreeSet::new();
         }
         let fits = |kind: Kind| change.kind.is_none_or(|of| of == kind);
-        match &change.events {
-            Some(events) => {
-                let known = events
-                    .iter()
-                    .filter(|&event| self.works.get(event).is_some_and(|&(_, kind, _)| fits(kind)));
-                known.copied().collect()
-            }
-            None => {
-                let all = self.works.iter().filter(|(_, work)| fits(work.1));
-                all.map(|(&event, _)| event).collect()
-            }
+        if let Some(events) = &change.events {
+            let is_known = |event: &&EventId| self.works.get(event).is_some_and(|it| fits(it.1));
+            events.iter().filter(is_known).copied().collect()
+        } else {
+            let all = self.works.iter().filter(|(_, work)| fits(work.1));
+            all.map(|(&event, _)| event).collect()
         }
     }
 }

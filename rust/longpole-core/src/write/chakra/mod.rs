@@ -135,13 +135,11 @@ fn before_gaps(linked: Linked<'_>) -> HashMap<usize, Vec<usize>> {
         }
     }
     let of_gaps = before.clone();
-    for rows in before.values_mut() {
-        *rows = rows
-            .iter()
-            .flat_map(|row| of_gaps.get(row).cloned().unwrap_or_else(|| vec![*row]))
-            .collect();
-    }
-    before
+    let through = |rows: Vec<usize>| -> Vec<usize> {
+        let before = |row: usize| of_gaps.get(&row).cloned().unwrap_or_else(|| vec![row]);
+        rows.into_iter().flat_map(before).collect()
+    };
+    before.into_iter().map(|(row, rows)| (row, through(rows))).collect()
 }
 
 fn node_type(
