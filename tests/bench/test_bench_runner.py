@@ -128,10 +128,10 @@ def test_a_file_that_is_being_written_is_tried_again(tmp_path):
     program = tmp_path / "prof"
     program.write_bytes(Path("/bin/true").read_bytes())
     program.chmod(0o755)
-    policy = Policy(launch_attempts=20, launch_delay_s=0.1)
+    policy = Policy(launch_attempts=600, launch_delay_s=0.1)
     with program.open("ab") as writer, Runner(["fake:1"], policy=policy) as runner:
         future = runner.submit(Job([str(program)], format="none"))
-        time.sleep(0.3)
+        time.sleep(2)
         writer.close()
         record = future.result()
     assert record.outcome is Outcome.OK
