@@ -436,10 +436,8 @@ def test_an_export_with_ranges_alone_has_the_table_of_them(tmp_path, capsys):
         rows = [(at, at + 60, 59, "load", 7) for at in range(1_000, 2_000, 100)]
         database.executemany("INSERT INTO NVTX_EVENTS VALUES (?, ?, ?, ?, ?, NULL)", rows)
         database.commit()
-    assert program.run(["table", str(path), "annotation_times", "--json"]) == 0
+    assert program.run(["table", str(path), "annotations", "--json"]) == 0
     [row] = json.loads(capsys.readouterr().out)["data"]["rows"]
     assert (row["name"], row["count"], row["duration_ns"]) == ("load", 10, 600)
     assert program.run(["summary", str(path)]) == 4
-    assert "the table annotation_times shows the annotations" in " ".join(
-        capsys.readouterr().out.split()
-    )
+    assert "the table annotations shows them" in " ".join(capsys.readouterr().out.split())

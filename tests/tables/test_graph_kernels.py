@@ -165,7 +165,9 @@ def test_a_table_that_reads_no_capture_refuses_one(tmp_path, capsys):
     capture = captured("aten::mm").write(tmp_path / "capture.json")
     replay = launched("gemm").write(tmp_path / "replay.json")
     assert run_command(["table", str(replay), "kernels", "--capture-trace", str(capture)]) == 2
-    assert "--capture-trace is an option of graph_kernels, not of kernels" in capsys.readouterr().err
+    assert (
+        "--capture-trace is an option of graph_kernels, not of kernels" in capsys.readouterr().err
+    )
 
 
 def test_a_trace_without_graphs_has_no_graph_nodes():

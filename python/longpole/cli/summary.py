@@ -173,7 +173,7 @@ def _answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
     if nothing is not None:
         return abstained(_SCHEMA, path, trace, nothing.sentence)
     if only_annotations(trace):
-        told = f"{why_empty(trace)}; the table annotation_times shows the annotations"
+        told = f"{why_empty(trace)}; the table annotations shows them"
         return abstained(_SCHEMA, path, trace, told)
     found = summarise(trace, top=top, **choice)
     if found is None:
