@@ -6,14 +6,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::bounds::{Bounds, Fact};
 use super::facts::{Activity, Facts};
+use super::missing_records::MissingRecords;
+use super::model::Side;
 use super::question::Question;
-use super::{Bounds, Fact, Inquiry, Side, Trial};
+use super::sample::Sample;
+use super::trial::Trial;
+use super::unexplained_gaps::UnexplainedGap;
 use crate::error::Result;
 use crate::graph::{Graph, Kind};
 use crate::ids::EventId;
 use crate::names::Names;
-use crate::path::what_if::{Change, Effect};
+use crate::path::walk::Path;
+use crate::path::what_if::{Change, Effect, latencies_ns};
+use crate::path::windows::Scope;
 use crate::progress::Progress;
 use crate::tables::EventKind;
 
@@ -89,6 +96,48 @@ impl Gain {
     /// Lowers the upper bound to a share, but not below the gain.
     fn limit_high(&mut self, most: f64) {
         self.bounds.high = self.bounds.high.min(most).max(self.value).max(self.bounds.low);
+    }
+}
+
+/// Intermediate results of a verdict, for gains of further changes.
+#[derive(Debug, Default)]
+pub struct Inquiry {
+    pub(super) paths: Vec<Path>,
+    pub(super) latencies_ns: Vec<i64>,
+    pub(super) open: MissingRecords,
+    pub(super) unexplained_gaps: Vec<UnexplainedGap>,
+    pub(super) is_catching_up: bool,
+    /// The gain of each side over all windows.
+    pub(super) sides: Vec<Gain>,
+    /// Length of the shown window, unless outliers make the mean window unlike it.
+    pub(super) shown_ns: Option<i64>,
+    pub(super) sample: Option<Sample>,
+}
+
+impl Inquiry {
+    /// Limits the inquiry to windows that represent all of them, if there are many and no record is
+    /// missing.
+    #[must_use]
+    pub fn sampled(self, graph: &Graph, scope: &Scope) -> Self {
+        let is_closed = self.open.is_empty() && self.open.held_ns.is_none();
+        if !is_closed || !self.unexplained_gaps.is_empty() {
+            return self;
+        }
+        match Sample::of(graph, scope) {
+            Some(sample) => Self {
+                latencies_ns: latencies_ns(&sample.graph),
+                sample: Some(sample),
+                paths: Vec::new(),
+                ..self
+            },
+            None => self,
+        }
+    }
+
+    /// Returns the part of the graph and the windows to which the inquiry is limited; without a
+    /// limit, those that are given.
+    pub fn part<'a>(&'a self, (graph, scope): (&'a Graph, &'a Scope)) -> (&'a Graph, &'a Scope) {
+        self.sample.as_ref().map_or((graph, scope), |sample| (&sample.graph, &sample.scope))
     }
 }
 

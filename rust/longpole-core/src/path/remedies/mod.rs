@@ -25,13 +25,14 @@ mod question;
 mod rule;
 mod sample;
 mod slots;
+mod trial;
 mod trials;
 mod uncertainty;
 mod unexplained_gaps;
 
 use super::clip::{observed_start_ns, own_start_ns};
 use super::schedule::Schedule;
-use super::walk::{Path, Segment, walk};
+use super::walk::{Segment, walk};
 use super::what_if::{Change, is_catching_up, latencies_ns, what_if};
 use super::windows::Scope;
 use crate::error::Result;
@@ -45,13 +46,13 @@ pub use bounds::{Bounds, Fact};
 use busy_streams::BusyStreams;
 pub use facts::{Activity, DeviceWait, FactIndex, Facts, Named, OnThread, ThreadGap};
 pub use functions::{Busiest, Function};
-pub use gain::{Gain, Possible};
+pub use gain::{Gain, Inquiry, Possible};
 pub use loaders::Loader;
 use missing_records::{MissingRecords, Placing};
 pub use model::Side;
 use question::Question;
 use rule::{Gains, Ruling, certain, ruling};
-use sample::Sample;
+use trial::Trial;
 use trials::Trials;
 pub use uncertainty::{Cause, Uncertainty};
 pub use unexplained_gaps::UnexplainedGap;
@@ -168,53 +169,8 @@ const MOST_GUESSED: f64 = 0.5;
 /// The mean and the median differ if one is this many times the other.
 const UNEVEN: f64 = 1.3;
 
-/// A stream that is busy for at least 95 % of the remaining time bounds a gain.
-const NEARLY_ALL: (i64, i64) = (20, 19);
-
 /// A window longer than this many halves of the median is an outlier.
 const OUTLIER_HALVES: i64 = 3;
-
-/// Intermediate results of a verdict, for gains of further changes.
-#[derive(Debug, Default)]
-pub struct Inquiry {
-    paths: Vec<Path>,
-    latencies_ns: Vec<i64>,
-    open: MissingRecords,
-    unexplained_gaps: Vec<UnexplainedGap>,
-    is_catching_up: bool,
-    /// The gain of each side over all windows.
-    sides: Vec<Gain>,
-    /// Length of the shown window, unless outliers make the mean window unlike it.
-    shown_ns: Option<i64>,
-    sample: Option<Sample>,
-}
-
-impl Inquiry {
-    /// Limits the inquiry to windows that represent all of them, if there are many and no record is
-    /// missing.
-    #[must_use]
-    pub fn sampled(self, graph: &Graph, scope: &Scope) -> Self {
-        let is_closed = self.open.is_empty() && self.open.held_ns.is_none();
-        if !is_closed || !self.unexplained_gaps.is_empty() {
-            return self;
-        }
-        match Sample::of(graph, scope) {
-            Some(sample) => Self {
-                latencies_ns: latencies_ns(&sample.graph),
-                sample: Some(sample),
-                paths: Vec::new(),
-                ..self
-            },
-            None => self,
-        }
-    }
-
-    /// Returns the part of the graph and the windows to which the inquiry is limited; without a
-    /// limit, those that are given.
-    pub fn part<'a>(&'a self, (graph, scope): (&'a Graph, &'a Scope)) -> (&'a Graph, &'a Scope) {
-        self.sample.as_ref().map_or((graph, scope), |sample| (&sample.graph, &sample.scope))
-    }
-}
 
 /// Finds what limits a program in the windows of a scope. Also returns intermediate results for
 /// further gains.
@@ -323,64 +279,6 @@ struct Answers {
     kernels_and_host: Trial,
     /// All work.
     everything: Trial,
-}
-
-/// The gain of one trial in each window.
-#[derive(Debug, Clone, Default)]
-struct Trial {
-    gains_ns: Vec<i64>,
-    lengths_ns: Vec<i64>,
-    /// Total length after the change, even if the windows are longer than before.
-    changed_ns: i64,
-    /// Gain in all windows with missing records placed for the smallest and for the largest gain.
-    bounds_ns: (i64, i64),
-    /// The reasons for these bounds.
-    facts: Option<(Fact, Fact)>,
-}
-
-impl Trial {
-    fn gain_ns(&self) -> i64 {
-        self.gains_ns.iter().sum()
-    }
-
-    /// Returns the gain as a share of all windows, or of one.
-    #[allow(clippy::cast_precision_loss)] // a share
-    fn gain(&self, window: Option<usize>) -> f64 {
-        let (gain_ns, length_ns) = match window {
-            Some(place) => (self.gains_ns[place], self.lengths_ns[place]),
-            None => (self.gain_ns(), self.lengths_ns.iter().sum()),
-        };
-        gain_ns as f64 / length_ns.max(1) as f64
-    }
-
-    /// Widens the bounds to the window lengths in the least and the most favourable case, but not
-    /// below the time that a stream is busy anyway.
-    fn widen(&mut self, lengths_ns: [Vec<i64>; 2], busy_ns: i64, missing: Fact) {
-        let total_ns: i64 = self.lengths_ns.iter().sum();
-        let [least_ns, most_ns] = lengths_ns.map(|of| total_ns - of.iter().sum::<i64>());
-        let gain_ns = self.gain_ns();
-        // Shortening one event never lengthens another.
-        let low_ns = least_ns.max(0).min(self.bounds_ns.0);
-        let high_ns = most_ns.min(total_ns - busy_ns).max(self.bounds_ns.1);
-        let is_busy = (total_ns - high_ns) * NEARLY_ALL.1 <= busy_ns * NEARLY_ALL.0;
-        let low_by = if low_ns < gain_ns { missing } else { Fact::Recorded };
-        let high_by = match high_ns > gain_ns {
-            _ if is_busy => Fact::BusyStream,
-            true => Fact::UnexplainedTime,
-            false => Fact::Recorded,
-        };
-        self.bounds_ns = (low_ns, high_ns);
-        self.facts = Some((low_by, high_by));
-    }
-
-    /// Returns the bounds of the gain as shares.
-    #[allow(clippy::cast_precision_loss)] // a share
-    fn bounds(&self) -> Bounds {
-        let length_ns = self.lengths_ns.iter().sum::<i64>().max(1) as f64;
-        let (low_by, high_by) = self.facts.unwrap_or((Fact::Recorded, Fact::Recorded));
-        let [low, high] = [self.bounds_ns.0, self.bounds_ns.1].map(|ns| ns as f64 / length_ns);
-        Bounds { low, high, low_by, high_by }
-    }
 }
 
 impl Answers {
