@@ -67,7 +67,8 @@ def foreign(trace: longpole.Trace) -> set[str]:
     advice = " ".join(advised(trace, verdict))
     events = " ".join(trace.events["name"].cast(pl.String).unique().drop_nulls())
     in_sentence = {name for name in CODE.findall(str(verdict)) if name not in events}
-    return (set(CODE.findall(advice)) - own) | (in_sentence & others)
+    ours = {"--window", "--step", "--step-name"}
+    return (set(CODE.findall(advice)) - own - ours) | (in_sentence & others)
 
 
 def situations() -> dict[str, Callable[[TraceBuilder, tuple[str, ...]], TraceBuilder]]:

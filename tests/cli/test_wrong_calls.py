@@ -53,10 +53,10 @@ def test_the_error_for_a_number_shows_the_range_that_the_help_leaves_out(trace, 
     ("arguments", "message"),
     [
         (["check"], "missing argument 'TRACE...'"),
-        (["report", "x.json"], "missing option '-o' / '--output'"),
+        (["report", "x.json"], "give -o FILE, or --open to show the page"),
         (["path", "x.json", "--end", "never"], "invalid value for '--end': 'never'"),
         (["path", "x.json", "--step"], "option '--step' requires an argument"),
-        (["view", "a", "b"], "got unexpected extra argument (b)"),
+        (["guide", "a", "b"], "got unexpected extra arguments (a b)"),
     ],
 )
 def test_an_error_of_click_reads_like_all_others(arguments, message, capsys):

@@ -52,8 +52,9 @@ def test_what_was_not_applied_is_not_judged(pair):
 
 def test_of_a_part_of_a_remedy_at_least_that_part_is_predicted():
     def verdict(gain_ns: int, low: float, high: float) -> SimpleNamespace:
-        row = {"remedy": "allocation", "gain_then": low, "gain_ns": gain_ns}
-        remedy = SimpleNamespace(effort="code", **row, gain_low=low, gain_high=high)
+        row = {"remedy": "allocation", "then": low}
+        gain = SimpleNamespace(duration_ns=gain_ns, low=low, high=high)
+        remedy = SimpleNamespace(effort="code", **row, gain=gain)
         return SimpleNamespace(status="ok", remedies=[remedy])
 
     (found,) = predictions(verdict(1_000, 0.2, 0.3), verdict(250, 0.05, 0.1), 0.18)
@@ -62,10 +63,9 @@ def test_of_a_part_of_a_remedy_at_least_that_part_is_predicted():
 
 @pytest.mark.parametrize(("new", "n_applied"), [(34.0, 0), (1.0, 1)])
 def test_a_graph_that_gains_nothing_anymore_was_not_applied(new, n_applied):
-    row = {"remedy": "cuda_graph", "gain_then": 0.2, "gain_ns": 1_000, "effort": "code"}
-    base = SimpleNamespace(
-        status="ok", remedies=[SimpleNamespace(**row, gain_low=0.2, gain_high=0.3)]
-    )
+    row = {"remedy": "cuda_graph", "then": 0.2, "effort": "code"}
+    gain = SimpleNamespace(duration_ns=1_000, low=0.2, high=0.3)
+    base = SimpleNamespace(status="ok", remedies=[SimpleNamespace(**row, gain=gain)])
     without = SimpleNamespace(status="ok", remedies=[])
     counts = [Counts("launches", 33.0, new)]
     assert len(predictions(base, without, 0.25, counts)) == n_applied

@@ -135,6 +135,7 @@ def assert_survives_one_kill(folder, workers):
 
 
 @needs_proc
+@pytest.mark.needs("ray")
 def test_a_rank_whose_worker_dies_each_time_is_named_and_the_rest_is_answered(folder, ray):
     assert ray
     files = sorted(folder.iterdir())
