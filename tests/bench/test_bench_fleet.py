@@ -85,7 +85,7 @@ def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path):
     begun_before = (tmp_path / "runs").read_text().split()
 
     again = subprocess.run(
-        [*longpole, "resume", results.name], cwd=tmp_path, capture_output=True, check=False
+        [*longpole, "run", "jobs.jsonl", "--resume"], cwd=tmp_path, capture_output=True, check=False
     )
     assert again.returncode == 1, again.stderr  # some jobs fail, as they must
     begun = Counter((tmp_path / "runs").read_text().split()[len(begun_before) :])

@@ -239,7 +239,13 @@ WRITERS = {
 MOVERS = {"os.replace", "os.rename", "os.link", "shutil.move", "shutil.copy", "shutil.copyfile"}
 # Files of their own making: locks, pipes, work folders; and the two doors.
 OWN = {
-    *("files/writing.py", "testing.py", "cli/program.py", "cli/convert/written.py", "devices/leases.py"),
+    *(
+        "files/writing.py",
+        "testing.py",
+        "cli/program.py",
+        "cli/convert/written.py",
+        "devices/leases.py",
+    ),
     *("cli/ask/commands.py", "cli/table.py"),  # which write help to the terminal
     *("formats/mindspore/output.py", "bench/records/store.py"),
     *("recording/recorder.py", "cli/mcp/worker.py"),

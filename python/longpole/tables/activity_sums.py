@@ -27,7 +27,8 @@ class ActivitySum(DurationFigures):
     """Sum of the parts inside the window. Concurrent activities each count in full."""
     window_share: float | None
     """Share of the window; concurrent activities can sum to more than 100 %."""
-    longest_event: int
+    longest_event: int | None
+    """Null for operators of a window without kernels."""
 
 
 def by_keys(found: pl.DataFrame, window: Window | None, *keys: str) -> pl.DataFrame:

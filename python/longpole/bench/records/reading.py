@@ -91,7 +91,9 @@ class ResultsFile:
                 yield record
 
     def decided(self) -> dict[tuple[str, str], Record]:
-        """Return the last record of each job by id and digest."""
+        """Return the last record of each job by id and digest; none if the file does not exist."""
+        if not self.path.exists():
+            return {}
         return {(each.id, each.digest): each for each in self.records() if each.is_decided}
 
     def final_records(self) -> Iterator[Record]:
