@@ -48,7 +48,6 @@ def field(row: type, name: str) -> Any:
 SAME = [
     ("vocabulary/category.rs", "EventKind", changes.EventKind),
     ("graph/model/kinds.rs", "Kind", changes.WorkKind),
-    ("path/remedies/mod.rs", "Status", parts.Status),
     ("path/remedies/model.rs", "Side", parts.Side),
     ("path/remedies/loaders.rs", "Loader", parts.Loader),
     ("path/remedies/bounds.rs", "Fact", parts.Fact),

@@ -66,7 +66,7 @@ def hostile(folder):
     return builder.write(folder / "trace.json")
 
 
-@pytest.mark.parametrize("command", ["summary", "check", "path", "table overlap", "whatif"])
+@pytest.mark.parametrize("command", ["summary", "check", "path", "table breakdown", "whatif"])
 def test_an_answer_writes_nothing_starts_nothing_and_asks_nobody(tmp_path, command):
     hostile(tmp_path)
     before = sorted(tmp_path.rglob("*"))

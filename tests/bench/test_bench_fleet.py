@@ -70,6 +70,7 @@ def test_every_job_has_one_last_record_and_the_best_is_right(tmp_path):
     assert (best.id, best.best.time_ns) == ("j1", 1.001e6)
 
 
+@pytest.mark.real_time
 def test_a_run_that_is_killed_goes_on_where_it_was(tmp_path):
     lines = [json.dumps(job.to_dict()) for job in jobs(tmp_path)]
     (tmp_path / "jobs.jsonl").write_text("\n".join(lines))

@@ -285,7 +285,7 @@ def test_a_summary_is_about_the_times_or_the_annotation_that_was_asked_for(capsy
         [20_000, 60_000],
     )
     assert kernels("--window", "fit") == ({"relu": 25_000}, [50_000, 80_000])
-    assert run(["summary", path, "--window", "0..1000", "--window=all"]) == 2
+    assert run(["summary", path, "--window", "0..1000", "--step", "1"]) == 2
 
 
 def test_communication_of_a_device_is_exposed_and_that_of_a_stream_is_all_of_it(tmp_path, capsys):

@@ -214,7 +214,7 @@ def shared_parameters(*, needs_arguments: bool = False) -> Callable[[Question], 
     Examples
     --------
     >>> from longpole.tables.gaps import gaps
-    >>> print(gaps.__doc__.splitlines()[6])
+    >>> print(gaps.__doc__.splitlines()[7])
     trace
     """
     read = {"trace": "The trace, read with the default `args`."} if needs_arguments else {}

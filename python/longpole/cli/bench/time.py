@@ -119,7 +119,7 @@ def _timed_commands(
 
 
 def _unique(texts: Sequence[str]) -> list[str]:
-    """Name commands by their text; the same command twice gets a number, as in an A/A comparison.
+    """Return names of commands: their texts, with a number if a command is given twice.
 
     Examples
     --------

@@ -28,7 +28,7 @@ use crate::tables::EventKind;
 /// of recording on the host is known to about a quarter.
 const LEAST_PACE: f64 = 0.75;
 
-/// What somebody could change.
+/// A possible change of the program.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Possible {
     /// The changes that are certain to be possible.
@@ -302,7 +302,7 @@ pub(super) fn of_trials(trials: &[Trial], n_windows: usize) -> Vec<Gain> {
     trials.iter().map(|trial| Gain::of(trial, n_windows)).collect()
 }
 
-/// What no gain exceeds, whatever the bounds of its changes.
+/// Limits of every gain, besides the bounds of its changes.
 struct Limits<'a> {
     graph: &'a Graph,
     mean_ns: f64,

@@ -75,9 +75,9 @@ fn opened(path: &Path, is_named: bool) -> io::Result<File> {
     Ok(file)
 }
 
-/// Refuses a file that the kernel writes while it is read: it looks like a regular file, and reading
-/// it may wait forever, or take what another program was to read. A path that has no such
-/// description fails when it is opened.
+/// Returns an error for a file of the operating system: it looks like a regular file, and reading it
+/// may wait forever, or take what another program was to read. A path without such a description
+/// fails when it is opened.
 #[cfg(target_os = "linux")]
 fn refuse_kernel_file(of: rustix::io::Result<rustix::fs::StatFs>) -> io::Result<()> {
     const KERNEL: [i64; 5] = [
