@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import usage_errors
@@ -117,14 +117,21 @@ def _warnings(found: Analysis) -> list[Warned]:
     return warnings
 
 
+def _known(folder: str, found: Analysis, warnings: Sequence[Warned]) -> dict[str, Any]:
+    """Return the fields of both documents about a profile."""
+    return {
+        "schema": _SCHEMA,
+        "input": {"path": folder, "format": "mindspore"},
+        "status": "partial" if warnings else "ok",
+        "warnings": warnings,
+        "data": found,
+    }
+
+
 def _figures(folder: str, found: Analysis) -> Answer:
     warnings = _warnings(found)
     document = Document(
-        schema=_SCHEMA,
-        input={"path": folder, "format": "mindspore"},
-        status="partial" if warnings else "ok",
-        warnings=warnings,
-        data=found,
+        **_known(folder, found, warnings),
         blocks=lambda: [
             *(block for rank in found.ranks for block in _blocks(folder, rank)),
             *(block for device in found.devices for block in _device_blocks(folder, device)),
@@ -153,11 +160,7 @@ def _in_short(found: Analysis, warnings: Sequence[Warned]) -> list[Block]:
 def _problems(folder: str, found: Analysis, *, strict: bool) -> Answer:
     warnings = _warnings(found)
     document = Document(
-        schema=_SCHEMA,
-        input={"path": folder, "format": "mindspore"},
-        status="partial" if warnings else "ok",
-        warnings=warnings,
-        data=found,
+        **_known(folder, found, warnings),
         blocks=lambda: [
             Headline(f"{folder}: {_number_of(warnings)} in the files of the MindSpore profile"),
             *map(_entry, warnings),

@@ -166,7 +166,7 @@ class Asked:
 
     @property
     def annotation(self) -> str | None:
-        """Name of the requested annotation."""
+        """The requested annotation, by its name."""
         return None if self.chosen is None else self.chosen.annotation
 
     @property

@@ -225,7 +225,8 @@ pub fn verdict(
     }
     let mut ruling = ruling(&answers.gains(None));
     // A device that is busy most of the time is not waiting for anything.
-    ruling.waits_lead &= answers.waits_may_lead(BusyStreams::of(&question).least_ns(&[]));
+    ruling.waits_lead =
+        ruling.waits_lead && answers.waits_may_lead(BusyStreams::of(&question).least_ns(&[]));
     if uncertainty.cause.is_some()
         && let Some(sides) = certain(&answers.bounds(), &ruling.sides)
         && !(sides.contains(&Side::Host) && uncertainty.is_of_nobody())
