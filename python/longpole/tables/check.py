@@ -87,22 +87,22 @@ def why_empty(trace: Trace) -> str:
 
 def only_annotations(trace: Trace) -> bool:
     """Whether annotations are all that a trace has, such as the NVTX ranges of a CPU program."""
-    import polars as pl
-
     counts = trace.warning_counts
     kinds = ("operators", "device_work", "counter_ranges", "processes_with_calls")
     if trace.window is None or any(counts[kind] for kind in kinds):
         return False
+    import polars as pl
+
     return trace.events.filter(pl.col("kind").cast(pl.String) == "python").is_empty()
 
 
 def caught_nothing(trace: Trace) -> Finding | None:
     """Return the finding of a recording in which the profiler ran and saw no work, else None."""
-    import polars as pl
-
     counts = trace.warning_counts
     if counts["operators"] or counts["device_work"] or counts["counter_ranges"]:
         return None
+    import polars as pl
+
     name = pl.col("name").cast(pl.String)
     is_span = (pl.col("kind") == "span") & name.str.starts_with(_SPAN_OF_PROFILER)
     longest_ns = trace.events.filter(is_span)["duration_ns"].drop_nulls().max()
