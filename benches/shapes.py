@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["SHAPES", "write"]
-
 Shape = Callable[[int], Iterator[str]]
 
 _HOST: Final = 100

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 from longpole.testing import TraceBuilder
 
-__all__ = ["A100", "Kernel", "kernel", "named", "steps", "tensors"]
-
 A100 = "NVIDIA A100-SXM4-80GB"
 
 

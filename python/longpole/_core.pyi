@@ -4,7 +4,8 @@ from typing import Any, BinaryIO, Final, TypeAlias, final
 
 from longpole.engine.recording_cost import OverheadParts
 from longpole.formats.convert.execution_trace import Method
-from longpole.remedies.parts import CoreParts, GainParts, Side
+from longpole.remedies.parts import CoreParts
+from longpole.remedies.sides import GainParts, Side
 from longpole.words.recording import Profiler
 
 _ActivityRow: TypeAlias = tuple[int, int | None, int | None, int | None, str, int, int, int, int]

@@ -19,7 +19,7 @@ from longpole.cli.answer.table import tables
 from longpole.cli.schema import schema_for, schema_names
 from longpole.devices.driverless import FakeProvider
 from longpole.devices.protocol import Process, Reading
-from longpole.remedies.parts import Cause
+from longpole.remedies.sides import Cause
 from longpole.report.document import AbstentionCode
 from longpole.testing import TraceBuilder
 from mindspore_files import cpu_profile

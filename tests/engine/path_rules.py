@@ -7,9 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 import longpole
-from tiny_traces import US, launch, path_of, read
-
-__all__ = ["TWO_STREAMS", "Edge", "Graph", "graph_of", "makespan_us", "path_of"]
+from tiny_traces import US, launch, read
 
 TWO_STREAMS = [launch(0, 2, 1), launch(11, 13, 2)]
 """Launches of two kernels."""

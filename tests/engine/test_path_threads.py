@@ -6,10 +6,21 @@ Each test is a tiny trace and the path it must give, in microseconds.
 import random
 
 import pytest
-from path_rules import graph_of, path_of
+from path_rules import graph_of
 
 import longpole
-from tiny_traces import BACKWARD, annotation, arrow, call, copy, frame, kernel, launch, operator
+from tiny_traces import (
+    BACKWARD,
+    annotation,
+    arrow,
+    call,
+    copy,
+    frame,
+    kernel,
+    launch,
+    operator,
+    path_of,
+)
 
 # Times and events.
 

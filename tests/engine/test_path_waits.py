@@ -6,10 +6,10 @@ One file: a rule each, in the order of the definition.
 """
 
 import pytest
-from path_rules import TWO_STREAMS, graph_of, makespan_us, path_of
+from path_rules import TWO_STREAMS, graph_of, makespan_us
 
 from longpole import Drop, RemoveWait
-from tiny_traces import call, copy, kernel, launch, operator, read, sync_record
+from tiny_traces import call, copy, kernel, launch, operator, path_of, read, sync_record
 
 # Waits between streams.
 

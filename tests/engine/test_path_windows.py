@@ -6,7 +6,7 @@ Each test is a tiny trace and the path it must give, in microseconds.
 from fractions import Fraction
 
 import pytest
-from path_rules import makespan_us, path_of
+from path_rules import makespan_us
 
 import longpole
 from longpole import Drop, RemoveWait, Scale
@@ -19,6 +19,7 @@ from tiny_traces import (
     launch,
     named,
     operator,
+    path_of,
     positions,
     read,
 )

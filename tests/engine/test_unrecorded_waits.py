@@ -5,10 +5,9 @@ from __future__ import annotations
 import statistics
 
 import pytest
-from path_rules import path_of
 
 from oracles.unrecorded_waits import KINDS, judged, run_of
-from tiny_traces import call, kernel, launch, read
+from tiny_traces import call, kernel, launch, path_of, read
 
 SEEDS = range(4)
 

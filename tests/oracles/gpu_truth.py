@@ -12,8 +12,6 @@ from typing import Any, Final
 
 from longpole import read_trace
 
-__all__ = ["GPU", "MENDING", "Row", "rows"]
-
 GPU: Final = Path(__file__).parents[3] / "shared" / "data" / "gpu"
 
 # The remedies that name the cause of each program.

@@ -19,8 +19,6 @@ from .simulator.run import Run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Judged", "judged"]
-
 TOLERANCE = 0.03
 _WORTH = 0.05
 

@@ -10,8 +10,6 @@ from longpole.plot.lanes import lanes
 from longpole.plot.picture import picture
 from longpole.words.wording import duration
 
-__all__ = ["path_picture"]
-
 _RECORDING: Final = Path(__file__).parents[1] / "recordings/decode.before.json.gz"
 
 

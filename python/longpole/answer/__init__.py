@@ -4,7 +4,7 @@ A verdict compares gains: how much shorter the program would be if something too
 recomputed with the graph of the critical path. `docs/verdict.md` has every rule.
 """
 
-from longpole.answer.findings import Remedy, Span, Uncertainty
-from longpole.answer.values import Verdict
-
-__all__ = ["Remedy", "Span", "Uncertainty", "Verdict"]
+from longpole.answer.findings import Remedy as Remedy
+from longpole.answer.findings import Span as Span
+from longpole.answer.findings import Uncertainty as Uncertainty
+from longpole.answer.values import Verdict as Verdict

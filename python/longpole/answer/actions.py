@@ -14,17 +14,6 @@ if TYPE_CHECKING:
     from longpole.remedies.facts import Facts
     from longpole.remedies.parts import VerdictParts
 
-__all__ = [
-    "LEAST",
-    "actions",
-    "between",
-    "left_out_of",
-    "named_of",
-    "others_of",
-    "saving",
-    "told_interval",
-]
-
 LEAST: Final = 0.02
 """Minimum certain gain of a reported remedy."""
 

@@ -10,19 +10,9 @@ from longpole.words.recording import options_of
 from longpole.words.wording import whole_percent
 
 if TYPE_CHECKING:
-    from longpole.remedies.parts import RecordedParts, Side, VerdictParts
+    from longpole.remedies.parts import RecordedParts, VerdictParts
+    from longpole.remedies.sides import Side
     from longpole.words.recording import Options
-
-__all__ = [
-    "LEAST_GAIN",
-    "MOSTLY_UNNAMED",
-    "advice",
-    "ends_in_time",
-    "limiting",
-    "mostly_stopped",
-    "options_in",
-    "why",
-]
 
 # What the trace lacks and what to record; placeholders are those of `Options`.
 _SCHEDULE: Final = "with {schedule}, so that the launches before the window are known"

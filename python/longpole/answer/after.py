@@ -11,7 +11,7 @@ from longpole.answer.sentences import limit_then
 from longpole.remedies.catalogue import RemedyId, gained, together
 from longpole.remedies.gains import Gain
 from longpole.remedies.limits import status_of
-from longpole.remedies.parts import Side
+from longpole.remedies.sides import Side
 from longpole.words.data import Data
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from longpole.remedies.facts import Facts
     from longpole.remedies.parts import VerdictParts
     from longpole.words.recording import Options
-
-__all__ = ["AfterRemedies", "after_remedies"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,8 @@ from longpole.words.wording import duration, whole_percent
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from longpole.remedies.parts import Side, VerdictParts
-
-__all__ = ["ONE_RANK", "beside"]
+    from longpole.remedies.parts import VerdictParts
+    from longpole.remedies.sides import Side
 
 ONE_RANK: Final = "One rank cannot tell whether others are late: compare the traces of all."
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from longpole.answer.findings import Findings, Remedy
     from longpole.report.blocks import Block
 
-__all__ = ["basis_of", "left_out_of", "none_of", "ranked", "verdict_blocks", "with_gaps"]
-
 # Missing records that determine an upper bound; it is explained if it is at least the first share,
 # and the lower bound is less than the second.
 _MISSING: Final = frozenset(

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from longpole.files.damage import Damage
     from longpole.remedies.parts import VerdictParts
 
-__all__ = ["damaged"]
-
 
 def damaged(verdict: Verdict, parts: VerdictParts, damage: Damage) -> Verdict:
     """Remove what the damage may have caused, and report the damage first."""

@@ -10,10 +10,8 @@ from longpole.remedies.catalogue import RemedyId
 from longpole.remedies.gains import Gain
 from longpole.remedies.limits import Limit, NotShown, sides_of, status_of
 from longpole.remedies.model import Effort, Form
-from longpole.remedies.parts import Cause, Side, Status
+from longpole.remedies.sides import Cause, Side, Status
 from longpole.words.data import HIDDEN, Data, computed
-
-__all__ = ["Findings", "Gap", "Remedy", "Span", "Uncertainty"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,8 @@ from longpole.words.wording import whole_percent
 
 if TYPE_CHECKING:
     from longpole.remedies.gains import Gain
-    from longpole.remedies.parts import Side, VerdictParts
-
-__all__ = ["MOST_WORDS", "Gains", "n_words"]
+    from longpole.remedies.parts import VerdictParts
+    from longpole.remedies.sides import Side
 
 MOST_WORDS: Final = 60
 """Maximum number of words of the sentence, the actions and the caveat together."""

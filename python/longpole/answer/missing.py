@@ -15,17 +15,6 @@ if TYPE_CHECKING:
     from longpole.engine.recording_cost import RecordingCost
     from longpole.remedies.parts import GapParts, VerdictParts
 
-__all__ = [
-    "WIDEST_NAME",
-    "inconclusive",
-    "is_unusual",
-    "no_device",
-    "step_range_ns",
-    "stopped",
-    "usual_of",
-    "window",
-]
-
 WIDEST_NAME: Final = 60
 
 # Windows whose lengths differ by less count as equally long.

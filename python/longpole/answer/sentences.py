@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from longpole.engine.windows import Unit
-    from longpole.remedies.parts import Side, VerdictParts
-
-__all__ = ["catching_up", "caveat", "limit_then", "limit_words", "sentence"]
+    from longpole.remedies.parts import VerdictParts
+    from longpole.remedies.sides import Side
 
 # Host and kernels hide each other if either gains less than this alone, and both together gain this
 # many times as much.

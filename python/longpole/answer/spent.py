@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from longpole.remedies.facts import Activity, Facts, OnThread
 
-__all__ = ["spent_on", "what_to_record"]
-
 # A name with less of the time is not reported.
 _LEAST: Final = 0.1
 _WIDEST: Final = 60

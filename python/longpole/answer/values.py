@@ -30,11 +30,10 @@ if TYPE_CHECKING:
     from longpole.remedies.catalogue import Gained
     from longpole.remedies.facts import Facts
     from longpole.remedies.gains import Gain
-    from longpole.remedies.parts import CoreParts, Side, VerdictParts
+    from longpole.remedies.parts import CoreParts, VerdictParts
+    from longpole.remedies.sides import Side
     from longpole.report.blocks import Block
     from longpole.words.recording import Options
-
-__all__ = ["Verdict", "verdict_of", "with_trace"]
 
 
 @dataclass(frozen=True, slots=True)

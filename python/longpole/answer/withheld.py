@@ -11,9 +11,8 @@ from longpole.words.wording import whole_percent
 
 if TYPE_CHECKING:
     from longpole.answer.values import Verdict
-    from longpole.remedies.parts import Cause, VerdictParts
-
-__all__ = ["MOST_IMPOSSIBLE", "with_impossible_times", "withheld"]
+    from longpole.remedies.parts import VerdictParts
+    from longpole.remedies.sides import Cause
 
 MOST_IMPOSSIBLE: Final = 0.1
 """If GPU activities with impossible times fill more of the steps, there is no verdict."""

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 from longpole.words.public_names import imported_on_use
 
 if TYPE_CHECKING:
-    from longpole.bench.comparison.compare import Comparison as Comparison
-    from longpole.bench.comparison.compare import Difference as Difference
-    from longpole.bench.comparison.compare import Verdict as Verdict
     from longpole.bench.comparison.compare import compare as compare
+    from longpole.bench.comparison.differences import Comparison as Comparison
+    from longpole.bench.comparison.differences import Difference as Difference
+    from longpole.bench.comparison.differences import Verdict as Verdict
     from longpole.bench.compatible.aitemplate import ProfileResult as ProfileResult
     from longpole.bench.compatible.aitemplate import (
         extract_profile_result as extract_profile_result,

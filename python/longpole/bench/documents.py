@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-__all__ = ["DOCUMENTS", "Document", "Number", "documents_in"]
-
 LATENCY: Final = re.compile(r"(mean|median|p\d+(?:\.\d+)?)_([a-z0-9_]+)_ms")
 SPREADS: Final = ("mean", "median", "stddev", "min", "max", "user", "system")
 

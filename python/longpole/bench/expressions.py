@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["ExpressionError", "compute", "names_in"]
-
 _LARGEST_POWER: Final = 16
 _LARGEST: Final = 1e300
 _MOST_CHARACTERS: Final = 1_000

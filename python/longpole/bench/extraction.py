@@ -25,16 +25,6 @@ if TYPE_CHECKING:
     from longpole._core import Table
     from longpole.bench.documents import Document
 
-__all__ = [
-    "Extraction",
-    "Extractor",
-    "MeasuredRow",
-    "OmittedRows",
-    "extract",
-    "formats",
-    "without_point",
-]
-
 CHUNK_BYTES: Final = 1 << 18
 MAX_ROWS: Final = 1_000_000
 MAX_DOCUMENT_BYTES: Final = 32 << 20

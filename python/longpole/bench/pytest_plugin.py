@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.comparison.differences import Comparison
 
-__all__ = ["Benchmarks", "longpole_bench"]
-
 _INTO: Final = "LONGPOLE_PYTEST_INTO"
 """Environment variable with the record file for a pytest that was started as a run of another."""
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from longpole.formats.convert.execution_trace import Replay
     from longpole.report.blocks import Block
 
-__all__ = ["chakra"]
-
 _CHECK: Final = "longpole.chakra.check/1"
 _REPLAY: Final = "longpole.chakra.replay/1"
 _RESOURCES: Final[dict[Column, Value]] = {

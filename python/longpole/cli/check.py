@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from longpole.tables.companions import Companions
     from longpole.trace.trace import Trace
 
-__all__ = ["Checked", "check", "check_answer"]
-
 _SCHEMA: Final = "longpole.check/1"
 _STYLES: Final[dict[str, Style]] = {
     "data_loss": "bad",

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
     from longpole.report.blocks import Block
 
-__all__ = ["demo"]
-
 _STEPS: Final = (
     "Six training steps of a simulated program, rank 0 of 8; `after.json.gz` is the same program "
     "with a faster data loader."

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
     from longpole.devices import Device, Found, Provider
 
-__all__ = ["devices"]
-
 _WATCH_S: Final = 2.0
 _CLEAR_SCREEN: Final = "\x1b[H\x1b[2J"
 

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from longpole.report.sections import Part
     from longpole.trace.trace import Trace
 
-__all__ = ["diff"]
-
 _SCHEMA: Final = "longpole.diff/1"
 _ARGS: Final = (*ARGUMENTS, "Total Allocated", "Device Id")
 """The arguments of events that are compared."""

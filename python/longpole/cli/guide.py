@@ -6,8 +6,6 @@ from importlib.resources import files
 
 import click
 
-__all__ = ["guide", "guide_text"]
-
 
 @click.command()
 def guide() -> int:

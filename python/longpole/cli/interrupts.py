@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["delay_interrupts", "is_command", "stop_at_interrupts"]
-
 _IMPORTS: Final = "<frozen importlib._bootstrap>"
 _POLARS: Final = f"{os.sep}polars{os.sep}"
 _AGAIN_S: Final = 0.01

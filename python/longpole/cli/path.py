@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from longpole.report.document import Record
     from longpole.trace.trace import Trace
 
-__all__ = ["path"]
-
 _SCHEMA: Final = "longpole.path/1"
 
 

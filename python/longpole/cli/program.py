@@ -22,8 +22,6 @@ from longpole.files.writing import inputs_protected
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["main", "run"]
-
 _COMPLETION: Final = "_LONGPOLE_COMPLETE"
 _STARTS_PROGRAMS: Final = frozenset({"bench", "tunableop", "tune"})
 """Commands whose jobs inherit the environment."""

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from longpole.report.sections import Part
     from longpole.trace.trace import Trace
 
-__all__ = ["rank_sections", "ranks", "together"]
-
 _RANKS: Final = "longpole.ranks/1"
 _LOSSES: Final = (
     *("unreadable rank", "duplicate rank", "unknown rank", "files disagree", "other recording"),

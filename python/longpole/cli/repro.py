@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from longpole.formats.convert.operator_script import OperatorScript
     from longpole.trace.trace import Trace
 
-__all__ = ["repro"]
-
 _SCHEMA: Final = "longpole.repro/1"
 _OF_TORCH: Final = frozenset({"aten", "prim", "prims", "quantized", "c10d", "c10d_functional"})
 

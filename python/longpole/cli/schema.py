@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from longpole.words.json_schema import Schema
 
-__all__ = ["schema", "schema_for", "schema_names"]
-
 
 class _Command(click.ParamType[str]):
     """A word in the name of a command, completed by the shell."""

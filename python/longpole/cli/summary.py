@@ -44,14 +44,12 @@ if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
     from longpole.engine.critical_path.path import CriticalPath
     from longpole.engine.windows import Window
-    from longpole.remedies.parts import Side
+    from longpole.remedies.sides import Side
     from longpole.report.blocks import Block, Cell
     from longpole.report.document import Record, Warned
     from longpole.tables.device_times import BusyTime, DeviceTime
     from longpole.tables.summary import Summary
     from longpole.trace.trace import Trace
-
-__all__ = ["summary", "time_blocks"]
 
 _SCHEMA: Final = "longpole.summary/1"
 _N_STREAMS: Final = 8

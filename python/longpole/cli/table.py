@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
     from longpole.cli.answer.emit import Answer
 
-__all__ = ["answer_memory", "named_table", "table", "where_option"]
-
 
 def _peaks(
     context: click.Context, option: click.Parameter, given: Sequence[str]

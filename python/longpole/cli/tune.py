@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from longpole.devices import Found
     from longpole.report.blocks import Block, Cell
 
-__all__ = ["tune"]
-
 _SCHEMA: Final = "longpole.tune/1"
 _SHOWN_FAILURES: Final = 5
 _COLUMNS: Final = (

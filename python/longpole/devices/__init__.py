@@ -11,39 +11,22 @@ Examples
 ['FAKE-0000', 'FAKE-0001']
 """
 
-from longpole.devices.leases import Lease, lock_folder
-from longpole.devices.protocol import (
-    SLOWDOWNS,
-    Busy,
-    Device,
-    DeviceBusyError,
-    DeviceLostError,
-    Process,
-    Provider,
-    Reading,
-    wait_until_idle,
-)
-from longpole.devices.selection import Found, discover, sampler_source, select, unlisted
-from longpole.devices.visibility import child_changes, dev_select_flag, visible_devices
-
-__all__ = [
-    "SLOWDOWNS",
-    "Busy",
-    "Device",
-    "DeviceBusyError",
-    "DeviceLostError",
-    "Found",
-    "Lease",
-    "Process",
-    "Provider",
-    "Reading",
-    "child_changes",
-    "dev_select_flag",
-    "discover",
-    "lock_folder",
-    "sampler_source",
-    "select",
-    "unlisted",
-    "visible_devices",
-    "wait_until_idle",
-]
+from longpole.devices.leases import Lease as Lease
+from longpole.devices.leases import lock_folder as lock_folder
+from longpole.devices.protocol import SLOWDOWNS as SLOWDOWNS
+from longpole.devices.protocol import Busy as Busy
+from longpole.devices.protocol import Device as Device
+from longpole.devices.protocol import DeviceBusyError as DeviceBusyError
+from longpole.devices.protocol import DeviceLostError as DeviceLostError
+from longpole.devices.protocol import Process as Process
+from longpole.devices.protocol import Provider as Provider
+from longpole.devices.protocol import Reading as Reading
+from longpole.devices.protocol import wait_until_idle as wait_until_idle
+from longpole.devices.selection import Found as Found
+from longpole.devices.selection import discover as discover
+from longpole.devices.selection import sampler_source as sampler_source
+from longpole.devices.selection import select as select
+from longpole.devices.selection import unlisted as unlisted
+from longpole.devices.visibility import child_changes as child_changes
+from longpole.devices.visibility import dev_select_flag as dev_select_flag
+from longpole.devices.visibility import visible_devices as visible_devices

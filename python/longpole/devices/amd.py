@@ -24,8 +24,6 @@ from typing import Any, Final
 
 from longpole.devices.protocol import Device, DeviceLostError, Process, Provider, Reading
 
-__all__ = ["AmdLibraryProvider", "AmdSmiProvider", "amd_identity", "known_text"]
-
 TOOL_SECONDS: Final = 20
 UNIT_BYTES: Final = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 

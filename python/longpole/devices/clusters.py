@@ -10,8 +10,6 @@ from longpole.errors import MissingDependencyError
 if TYPE_CHECKING:
     from longpole.errors import LongpoleError
 
-__all__ = ["started_ray"]
-
 
 def started_ray(failed: type[LongpoleError], workers: int | None = None) -> Any:
     """Join the cluster that the environment names, or start one on this machine.

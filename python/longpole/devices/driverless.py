@@ -18,8 +18,6 @@ from longpole.devices.protocol import Device, DeviceLostError, Process, Provider
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["MOST_FAKE", "CpuProvider", "FakeProvider"]
-
 CPU_INFO: Final = Path("/proc/cpuinfo")
 MACHINE_ID: Final = Path("/etc/machine-id")
 FREQUENCY: Final = Path("/sys/devices/system/cpu/cpu0/cpufreq")

@@ -32,8 +32,6 @@ from longpole.errors import DeviceError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Lease", "lock_folder"]
-
 SHARED_FOLDER: Final = Path("/run/lock/longpole")
 OPEN_TO_ALL: Final = 0o1777
 POLL_S: Final = 0.01

@@ -20,8 +20,6 @@ from longpole.devices.protocol import Device, DeviceLostError, Process, Provider
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["NvidiaSmiProvider", "NvmlProvider"]
-
 # Bits of the clock event reasons (nvml.h). A power cap is normal under load and is recorded like
 # the others; readers of a record decide which of them invalidate a measurement.
 REASONS: Final = {

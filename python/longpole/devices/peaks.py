@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["PEAKS", "Peaks", "peaks_of"]
-
 _LARGE_A100: Final = 60_000_000_000
 
 

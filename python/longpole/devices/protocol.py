@@ -12,19 +12,6 @@ from longpole.errors import DeviceError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = [
-    "SLOWDOWNS",
-    "Busy",
-    "Device",
-    "DeviceBusyError",
-    "DeviceLostError",
-    "Process",
-    "Provider",
-    "Reading",
-    "Vendor",
-    "wait_until_idle",
-]
-
 Vendor = Literal["nvidia", "amd", "cpu", "fake"]
 
 # A device counts as used if another program allocates this much; a bare display server or

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from longpole.devices.protocol import Provider, Vendor
 
-__all__ = ["Found", "discover", "sampler_source", "select", "unlisted"]
-
 _MOST_DIGITS: Final = 9
 
 # For each vendor the first provider that finds a device is used.

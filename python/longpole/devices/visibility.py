@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from longpole.devices.protocol import Device, Vendor
 
-__all__ = ["child_changes", "dev_select_flag", "nth_token", "visible_devices", "visible_tokens"]
-
 CUDA: Final = "CUDA_VISIBLE_DEVICES"
 CUDA_ORDER: Final = "CUDA_DEVICE_ORDER"
 HIP: Final = "HIP_VISIBLE_DEVICES"

@@ -6,8 +6,8 @@ more than chance; `effects` computes the effect of one change on the step with t
 critical path.
 """
 
-from longpole.diffs.answer import Diff
-from longpole.diffs.comparison import diff, diff_steps
-from longpole.diffs.values import Change, DiffSide
-
-__all__ = ["Change", "Diff", "DiffSide", "diff", "diff_steps"]
+from longpole.diffs.answer import Diff as Diff
+from longpole.diffs.comparison import diff as diff
+from longpole.diffs.comparison import diff_steps as diff_steps
+from longpole.diffs.values import Change as Change
+from longpole.diffs.values import DiffSide as DiffSide

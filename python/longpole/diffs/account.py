@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.changes import Change
     from longpole.engine.critical_path.path import CriticalPath
 
-__all__ = ["effect_ns", "path_changes", "path_times"]
-
 # Work of these kinds is distinguished only by name.
 _NAMED: Final = ("runtime", "host_gap", "data_loading")
 # The graph of this many last steps is recomputed; more take time without changing the result.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.report.document import Record
 
-__all__ = ["Diff"]
-
 _HTA: Final = ("added", "removed", "increased", "decreased", "unchanged")
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from longpole.diffs.values import Change, Findings, PathChange
     from longpole.report.blocks import Block, Cell
 
-__all__ = ["diff_blocks"]
-
 # Rows of the changes and of the kinds of time, if the answer is to fit on one screen.
 _FEW_ROWS: Final = 5
 _FEW_KINDS: Final = 4

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from longpole.diffs.sequences import Sequence
     from longpole.diffs.sides import Side
 
-__all__ = ["STEP_NAME", "Group", "Work", "work_of"]
-
 Names = tuple[str | None, ...]
 Told = tuple["Relation", Names, Names]
 

@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from longpole.jobs.trace_set import TraceSet
     from longpole.trace.trace import Trace
 
-__all__ = ["diff", "diff_steps"]
-
 _GATE: Final = 0.03
 
 _UNRELATED: Final = (

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from longpole.diffs.sides import Side
 
-__all__ = ["counts_of", "peak_memory_bytes", "shapes_of"]
 _MOST: Final = 3
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from longpole.diffs.changes import Group, Work
     from longpole.diffs.sides import Side
 
-__all__ = ["changes_of"]
-
 # Maximum number of changes whose effect is computed with the graph.
 _MOST_EFFECTS: Final = 8
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from longpole.diffs.sides import Side
     from longpole.diffs.values import Counts, PathChange, Prediction
 
-__all__ = ["Evidence", "are_single", "are_timed", "evidence_of", "timed_or_mean_ns"]
-
 _DEVICE_KINDS: Final = ("kernel", "copy", "communication")
 
 # The causes that these remedies address also slow down operators that did not change.

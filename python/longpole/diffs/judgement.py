@@ -29,18 +29,6 @@ if TYPE_CHECKING:
 
     Steps = NDArray[np.float64]
 
-__all__ = [
-    "FEWEST",
-    "Judgement",
-    "if_both",
-    "is_beyond_noise",
-    "judge_runs",
-    "judge_step",
-    "judge_steps",
-    "judge_timings",
-    "moderated_t",
-]
-
 _LEVEL: Final = 0.05
 FEWEST: Final = 4
 """Minimum number of runs or steps of each side."""

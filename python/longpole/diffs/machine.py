@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from longpole.diffs.sides import Side
     from longpole.engine.critical_path.changes import Change, WorkKind
 
-__all__ = ["HOST_KINDS", "Machine", "Threads", "machine_of", "means_on_one_machine_ns"]
-
 # If the ratio differs from 1 by less than this, the machine counts as unchanged.
 _ALIKE: Final = 0.10
 

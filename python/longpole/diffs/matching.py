@@ -27,17 +27,6 @@ if TYPE_CHECKING:
 
     from longpole.diffs.sequences import Sequence
 
-__all__ = [
-    "FUSED",
-    "Match",
-    "Relation",
-    "is_fused",
-    "match_sequences",
-    "places_of",
-    "shared_out",
-    "word_of",
-]
-
 Relation = Literal[
     "same", "reshaped", "renamed", "moved", "fused", "split", "replaced", "added", "removed"
 ]

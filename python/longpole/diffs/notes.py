@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from longpole.diffs.values import Change, DiffSide, Findings, PathChange
 
-__all__ = ["details_of", "notes_of"]
-
 # From this share on, what corresponds on both sides is not mentioned on one screen.
 _MOSTLY_ALIKE: Final = 0.95
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from longpole.diffs.rewrites import Contents
     from longpole.diffs.values import Counts
 
-__all__ = ["predictions"]
-
 # If this fraction of the certain gain remains, the rest of the remedy was applied.
 _APPLIED: Final = 1 / 3
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from longpole.diffs.sides import Side
 
-__all__ = ["Contents", "contents_of", "has_signature", "same_kernels"]
-
 # Share of the time of kernels that no remedy replaced, which both sides must have in common.
 _LEAST_COMMON: Final = 0.5
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from longpole.diffs.sides import Side
     from longpole.files.damage import Damage
 
-__all__ = ["Runs", "counted_alike", "details", "lengths_ns", "runs_of", "traces_of", "whole_ranks"]
-
 # With fewer common steps there is no usable sample.
 _FEWEST_STEPS: Final = 4
 

@@ -22,8 +22,6 @@ from longpole.words.wording import (
 if TYPE_CHECKING:
     from longpole.diffs.values import Change, DiffSide, Findings, Prediction
 
-__all__ = ["KINDS", "mean_of", "numbers", "percent", "predicted", "sentence"]
-
 KINDS: Final = {
     "kernel": "kernel",
     "copy": "memcpy or memset",

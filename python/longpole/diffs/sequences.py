@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from longpole.diffs.sides import Side
 
-__all__ = ["Sequence", "activities", "operators"]
-
 
 @dataclass(frozen=True, slots=True)
 class Sequence:

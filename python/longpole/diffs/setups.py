@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from longpole.trace.trace import Trace
 
-__all__ = ["Setup", "described", "differing", "setups_of"]
-
 DEVICE: Final = "device"
 WORLD_SIZE: Final = "world size"
 _MACHINE: Final = (DEVICE, WORLD_SIZE)

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Unit
     from longpole.trace.trace import Trace
 
-__all__ = ["Side", "one_of", "side_of"]
-
 # Below this share of the step, the range of its time without the profiler does not matter.
 _LEAST_RANGE: Final = 0.05
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from longpole.trace.trace import Trace
 
-__all__ = ["Keys", "keys_of", "mixed"]
-
 # Odd constants of splitmix64.
 _FIRST: Final = 0xBF58476D1CE4E5B9
 _SECOND: Final = 0x94D049BB133111EB

@@ -12,17 +12,6 @@ from longpole.diffs.setups import Setup
 from longpole.files.damage import Damage
 from longpole.words.data import Data, computed
 
-__all__ = [
-    "Change",
-    "Counts",
-    "DiffSide",
-    "Findings",
-    "Outcome",
-    "PathChange",
-    "Prediction",
-    "joined",
-]
-
 # If the machine's effect is a smaller share of the step, it is not mentioned.
 _MATTERS: Final = 0.005
 

@@ -16,29 +16,6 @@ if TYPE_CHECKING:
 
     from longpole.report.blocks import Block
 
-__all__ = [
-    "SPEED_CHANGED",
-    "ClassCost",
-    "CostStatus",
-    "OverheadParts",
-    "RecordingCost",
-    "Timings",
-    "cost_blocks",
-    "drift_sentence",
-    "is_told",
-    "misfit",
-    "range_of",
-    "recorded_sentence",
-    "recording_cost_of",
-    "step_blocks",
-    "step_sentence",
-    "timing_blocks",
-    "timing_notes",
-    "timings_of",
-    "unknown_cost",
-    "unused_timings",
-]
-
 CostStatus = Literal["estimated", "measured", "given", "unknown"]
 
 _WITHOUT: Final = "Without the profiler the"

@@ -16,21 +16,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = [
-    "Marked",
-    "Unit",
-    "Window",
-    "annotation_name",
-    "choose_window",
-    "is_step",
-    "launching_calls",
-    "noun_of",
-    "step_number",
-    "time_range_name",
-    "two_times",
-    "window_of",
-]
-
 _LARGEST = 2**63
 
 Unit = Literal["step", "repetition", "annotation", "time_range", "trace"]

@@ -13,17 +13,6 @@ from longpole.words.recording import options_for
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = [
-    "Damage",
-    "SourceLosses",
-    "advised",
-    "blaming",
-    "damage_of",
-    "has_offset",
-    "record_hint",
-    "source_losses",
-]
-
 # With these losses, any number of events may be missing, and any value may be wrong.
 _WITHOUT_BOUND: Final = frozenset(
     {

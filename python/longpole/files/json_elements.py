@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping
 
-__all__ = ["MAX_ELEMENT_CHARACTERS", "JsonLimitError", "json_elements"]
-
 MAX_ELEMENT_CHARACTERS: Final = 8 << 20
 """Maximum length of one element; as Python objects it takes up to 30 times as many bytes."""
 _CHUNK: Final = 1 << 16

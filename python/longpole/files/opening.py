@@ -18,21 +18,6 @@ from typing import TYPE_CHECKING, BinaryIO, Final, cast
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = [
-    "MAGIC",
-    "content",
-    "entries",
-    "first_bytes",
-    "is_pipe",
-    "matching",
-    "names_in",
-    "open_file",
-    "open_text",
-    "read_bytes",
-    "read_text",
-    "short_text",
-]
-
 _Path = str | os.PathLike[str]
 _HAS_DESCRIPTORS: Final = os.name == "posix"
 MAGIC: Final = b"\x1f\x8b"

@@ -10,8 +10,6 @@ from longpole.files.opening import open_file
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["Additions", "additions"]
-
 Additions = list[tuple[str, str, str]]
 """Section, meaning and pattern of each addition."""
 

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["check_free", "check_no_input", "inputs_protected", "new_file", "new_files"]
-
 _NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 _NO_SPACE_TEXT: Final = os.strerror(errno.ENOSPC)
 _ABANDONED_S: Final = 60

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from longpole.flops.tensors import Call, Tensor
 
-__all__ = ["ATTENTION"]
-
 _DIMENSIONS: Final = 4
 _LOWER_RIGHT: Final = 2
 """`custom_mask_type` of a mask aligned to the lower right; 0 means no mask, 1 the upper left."""

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["is_integral", "item_bytes", "promoted", "python_name", "scalar_type"]
-
 
 class _Kind(NamedTuple):
     """Properties of a type that determine promotion, and its Python name."""

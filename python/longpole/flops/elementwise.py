@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from longpole.flops.tensors import Call
 
-__all__ = ["elementwise", "is_pointwise"]
-
 _COPIES: Final = frozenset({"copy", "fill", "zero", "clone", "cat", "_to_copy", "masked_fill"})
 _POINTWISE: Final = frozenset(
     {

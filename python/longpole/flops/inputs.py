@@ -10,15 +10,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = [
-    "INPUT_ARGUMENTS",
-    "distinct_inputs",
-    "input_columns",
-    "item_at",
-    "shapes_in_words",
-    "typed_inputs",
-]
-
 _TEXTS: Final = {
     "dims": ("Input Dims", "Input dims"),
     "types": ("Input type",),

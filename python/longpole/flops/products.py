@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
     from longpole.flops.tensors import Call
 
-__all__ = ["CONVOLUTIONS", "PRODUCTS"]
-
-
 _MATRIX: Final = 2
 _BATCH: Final = 3
 

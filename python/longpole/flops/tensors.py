@@ -12,8 +12,6 @@ from longpole.flops.dtypes import item_bytes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Call", "Tensor", "Work", "call_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Tensor:

@@ -11,8 +11,6 @@ from longpole.flops.products import CONVOLUTIONS, PRODUCTS
 if TYPE_CHECKING:
     from longpole.flops.tensors import Call, Work
 
-__all__ = ["MATRIX_OPERATORS", "work_of"]
-
 _MATRIX: Final = {**PRODUCTS, **CONVOLUTIONS, **ATTENTION}
 MATRIX_OPERATORS: Final = frozenset(_MATRIX)
 """Products, convolutions and attention."""

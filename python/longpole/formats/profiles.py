@@ -23,21 +23,6 @@ if TYPE_CHECKING:
     Ranks = Sequence[tuple[Path, int | None]]
     """The path that represents each rank, and its rank number, if the profile contains it."""
 
-__all__ = [
-    "FORMATS",
-    "FoundTimeline",
-    "ProfileFormat",
-    "captures_of",
-    "files_read_with",
-    "folders_with_traces",
-    "has_trace_name",
-    "other_timeline",
-    "profile_rank",
-    "profile_timelines",
-    "timeline_of",
-    "timelines_in",
-]
-
 _ASCEND_FILE: Final = re.compile(r"^(?:trace_view|msprof).*\.json$|\.db$|\.slice_\d+$")
 _MINDSPORE_FILE: Final = re.compile(r"\.(?:txt|csv|pb)$|^op_range_")
 _ASCEND_TIMELINE: Final = re.compile(r"^(?:trace_view|msprof).*\.json$|^ascend_.*\.db$")

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import BinaryIO
 
-__all__ = ["read_trace"]
-
 _MOST_THREADS: Final = 1_024
 
 

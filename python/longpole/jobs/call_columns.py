@@ -14,15 +14,6 @@ if TYPE_CHECKING:
 
     from longpole.jobs.reading import ReadRank
 
-__all__ = [
-    "bus_factor",
-    "recorded_waits",
-    "with_bandwidth",
-    "with_recorded",
-    "with_recorded_cause",
-    "with_skew",
-]
-
 _ALIKE_BYTES: Final = 2
 _SLOW_TRANSFER: Final = 1.5
 _LEAST_BANDWIDTH_BYTES: Final = 64 << 10

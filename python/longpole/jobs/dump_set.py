@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from longpole.jobs.flight_recorder import Dump, Entry
 
-__all__ = ["DumpSet", "OpenCall", "dump_paths", "read_dumps"]
-
 _STATES: Final = ("completed", "started", "scheduled")
 
 

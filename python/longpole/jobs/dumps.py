@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.report.document import Record
 
-__all__ = ["Dumps", "dumps"]
-
 _MOST_CALLS: Final = 8
 _MOST_PLACES: Final = 6
 _DISAGREE: Final = ("other operation", "other size", "other data type")

@@ -18,8 +18,6 @@ from longpole.errors import RanksError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["ENGINES", "TIMEOUT_S", "Engine", "Lost", "run"]
-
 Engine = Literal["threads", "ray"]
 ENGINES: Final = ("threads", "ray")
 

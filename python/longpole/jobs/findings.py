@@ -13,16 +13,6 @@ if TYPE_CHECKING:
 
     from longpole.jobs.reading import ReadRank
 
-__all__ = [
-    "NOT_A_TRACE",
-    "RankFinding",
-    "disagreement",
-    "finding_notes",
-    "has_or_have",
-    "in_order",
-    "listed",
-]
-
 NOT_A_TRACE: Final = "not a trace"
 _MOST_SHOWN: Final = 8
 _WHY_UNMATCHED: Final = (

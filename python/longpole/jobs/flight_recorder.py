@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from longpole._core import ReducedRank
     from longpole.jobs.sources import RankSource
 
-__all__ = ["Dump", "Entry", "is_dump", "is_pickle", "read_dump"]
-
 _HEAD_BYTES: Final = 1 << 16
 _PICKLE_PROTOCOLS: Final = range(2, 8)
 _KEYS: Final = re.compile(rb'"(?:collective_seq_id|profiling_name|pg_status|comm_lib_version)"')

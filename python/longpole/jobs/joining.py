@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from longpole.jobs.engines import Engine
     from longpole.trace.trace import Trace
 
-__all__ = ["join_traces", "read_traces"]
-
 
 def read_traces(
     sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],

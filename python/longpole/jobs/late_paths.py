@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from longpole.trace.trace import Trace
 
-__all__ = ["late_on_path"]
-
 _KERNELS: Final = ("kernel", "kernel_delay")
 _COPIES: Final = ("copy", "kernel_delay")
 _HOST: Final = (

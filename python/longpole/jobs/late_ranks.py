@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from longpole._core import ReducedRank
 
-__all__ = ["HOST_TIME_OUTSIDE", "LEAST_GAIN", "RankRemedy", "late_ranks"]
-
 _LEAST_EXCESS: Final = 0.03
 _LEAST_EXCESS_NS: Final = 20_000
 LEAST_GAIN: Final = 0.02

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     Sources = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
-__all__ = ["LinkedRanks", "RankPair", "link_ranks"]
-
 _SUFFIXES: Final = (".json", ".json.gz")
 
 

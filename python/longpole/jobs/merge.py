@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from longpole.jobs.trace_set import TraceSet
     from longpole.trace.trace import Trace
 
-__all__ = ["Merged", "merge"]
-
 _ENDINGS: Final = (".perfetto-trace", ".perfetto-trace.gz")
 _WIDEST: Final = 120
 

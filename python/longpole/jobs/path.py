@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from longpole._core import JointSolution
     from longpole.jobs.reading import Expanded
 
-__all__ = ["PathRanks", "path_frame"]
-
 _COLUMNS: Final = (
     "rank",
     "start_ns",

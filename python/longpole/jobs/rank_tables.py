@@ -10,19 +10,6 @@ from longpole.engine.critical_path.explain import MEANINGS
 from longpole.report.blocks import Bar, Column, Value, color_of
 from longpole.words.wording import count, duration, escape, short_name
 
-__all__ = [
-    "ARRIVALS",
-    "CLOCK_SHIFT",
-    "OPERATION",
-    "RANKS",
-    "TRANSFERS",
-    "call_number",
-    "call_words",
-    "groups_in_words",
-    "path_bars",
-    "what_to_do",
-]
-
 _MOST_KINDS: Final = 6
 _REMEDIES: Final = {
     "transfer": "send fewer bytes, or overlap it",

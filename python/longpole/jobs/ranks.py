@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
     from longpole.report.blocks import Block
 
-__all__ = ["Ranks", "ranks"]
-
 _MOST_ROWS: Final = 8
 _MOST_CALLS: Final = 5
 _MOST_WAITS: Final = 4

@@ -37,19 +37,6 @@ if TYPE_CHECKING:
     from longpole.jobs.sources import RankSource
     from longpole.trace.trace import Trace
 
-__all__ = [
-    "Change",
-    "Expanded",
-    "OpenRanks",
-    "PathSection",
-    "ReadRank",
-    "Reading",
-    "TaskWait",
-    "give_back_memory",
-    "read_ranks",
-]
-
-
 _Parts = tuple[Any, ...]
 TaskWait = tuple[int, int, int, int | None, int | None]
 """A collective of a rank: event, waiting ns, transfer ns, awaited peer, and ns waited for it."""

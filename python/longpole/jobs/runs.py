@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from longpole.jobs.reading import ReadRank
 
-__all__ = ["no_ranks", "of_one_run", "parts_of_time", "unrelated"]
-
 _FAR_NS: Final = 60_000_000_000
 _MOST_NAMED: Final = 3
 _ASK_EACH: Final = "ask each with `longpole summary`, and compare two with `longpole diff`"

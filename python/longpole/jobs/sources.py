@@ -22,8 +22,6 @@ from longpole.formats.profiles import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["RankSource", "file_system", "find_sources", "is_address"]
-
 _RANK: Final = re.compile(r"rank[-_ ]?(\d{1,9})(?!\d)", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"(?:^|[-_.])(\d{1,6})(?=[-_.]|$)")
 _ADDRESS: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://")

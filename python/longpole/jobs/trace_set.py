@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block, Value
     from longpole.trace.trace import Trace
 
-__all__ = ["TraceSet"]
-
 _SKEW_SHARE: Final = 0.02
 _MOST_STEPS: Final = 8
 """Maximum number of steps listed in a message."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from longpole.report.lanes import Lanes
     from longpole.trace.trace import Trace
 
-__all__ = ["diff_lanes"]
-
 _MOST_EVENTS: Final = 2_000
 _MOST_ROWS: Final = 16
 

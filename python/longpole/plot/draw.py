@@ -28,18 +28,6 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.trace.trace import Trace
 
-__all__ = [
-    "best_so_far",
-    "figure",
-    "heat_map",
-    "lateness",
-    "parallel_coordinates",
-    "path",
-    "question",
-    "rank_path",
-    "step_times",
-]
-
 COLORS: Final = {
     "bar": "#4e79a7",
     "kernel": "#4e79a7",

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block, Cell, Column
     from longpole.report.lanes import Lanes
 
-__all__ = ["Figure", "figure_of", "lanes_figure", "lateness_figure", "rows_size"]
-
 _MOST_BARS: Final = 15
 _WIDEST: Final = 44
 _ONE_BY_ONE: Final = ("event", "time_ns", "start_ns")

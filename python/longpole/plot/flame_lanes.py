@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from longpole.report.lanes import Lanes
     from longpole.trace.trace import Trace
 
-__all__ = ["HOW_TO_READ", "TITLES", "flame_lanes"]
-
 TITLES: Final[dict[Time, str]] = {
     "path": "Critical path by the code on it",
     "device": "GPU time by the code that launched it",

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from longpole.report.lanes import Lanes
     from longpole.trace.trace import Trace
 
-__all__ = ["add_lanes", "lanes", "left_out"]
-
 # More events would take long to draw and to load; the longest are kept.
 _MOST_EVENTS: Final = 20_000
 _MOST_DEPTH: Final = 6

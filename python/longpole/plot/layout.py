@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from longpole.engine.windows import Window
 
-__all__ = ["Layout", "Span", "longest", "not_drawn", "path_spans", "spans"]
-
 Span = tuple[int, int, str, str]
 """Start and length in ns, kind, and name."""
 

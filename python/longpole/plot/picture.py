@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from longpole.report.lanes import Lane, Lanes
 
-__all__ = ["picture"]
-
 _WIDTH: Final = 900
 _LEFT: Final = 180
 _RIGHT: Final = 30

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from longpole.plot.layout import Span
     from longpole.report.lanes import Lanes
 
-__all__ = ["rank_lanes"]
-
 _MOST_RANKS: Final = 24
 
 

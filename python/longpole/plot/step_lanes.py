@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from longpole.tables.device_times import DeviceTime
     from longpole.trace.trace import Trace
 
-__all__ = ["Part", "device_parts", "step_columns", "step_lanes"]
-
-
 Part = tuple[int, str, str]
 """Time in ns, kind, and label."""
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from longpole.bench.tune import Tuning
     from longpole.bench.tune.objective import Candidate
 
-__all__ = ["best_so_far_figure", "heat_map_figure", "parallel_coordinates_figure"]
-
 _NS_PER_MS: Final = 1e6
 _GOOD_TO_BAD: Final = [[0, "#2c5f8a"], [0.5, "#a9c4dc"], [1, "#f3f4f6"]]
 

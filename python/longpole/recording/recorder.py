@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from longpole.trace.trace import Trace
 
-__all__ = ["Recorder", "record"]
-
 Batch = TypeVar("Batch")
 
 N_TIMINGS: Final = 2

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.changes import Change, TimeRange
     from longpole.remedies.facts import Facts, OnThread
 
-__all__ = ["REMEDY"]
-
 # Allocations in this share of the windows are recurring; in fewer, they are the first use of
 # memory.
 _STEADY: Final = 0.6

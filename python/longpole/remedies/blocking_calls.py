@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.changes import TimeRange
     from longpole.remedies.facts import DeviceWait, Facts, OnThread
 
-__all__ = ["REMEDY"]
-
 # Maximum number of call sites evaluated, longest wait first, besides all call sites together.
 _MOST_PLACES: Final = 4
 _WIDEST: Final = 60

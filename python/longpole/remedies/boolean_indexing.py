@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from longpole.remedies.facts import Activity, Facts, OnThread
 
-__all__ = ["INDEXING", "REMEDY"]
-
 INDEXING: Final = (
     "aten::index",
     "aten::index_put_",

@@ -19,17 +19,7 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.changes import Change, WorkKind
     from longpole.remedies.facts import Facts
     from longpole.remedies.gains import Gain
-    from longpole.remedies.parts import Side
-
-__all__ = [
-    "CATALOGUE",
-    "Gained",
-    "RemedyId",
-    "Together",
-    "gained",
-    "remedies",
-    "together",
-]
+    from longpole.remedies.sides import Side
 
 CATALOGUE: Final = (
     "warm_up",

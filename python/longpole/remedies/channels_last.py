@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from longpole.remedies.facts import Activity, Facts
 
-__all__ = ["REMEDY"]
-
 _CONVOLUTION: Final = re.compile(r"convolution")
 _CONVERSION: Final = re.compile(r"nchw_?(to|2)_?nhwc|nhwc_?(to|2)_?nchw", re.IGNORECASE)
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from longpole.remedies.facts import Activity, Facts
 
-__all__ = ["REMEDY"]
-
 # Lower bound: half of the time that other kernels can hide is hidden (upper bound: all of it).
 _CAREFUL: Final = 0.5
 

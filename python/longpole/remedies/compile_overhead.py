@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from longpole.remedies.facts import Facts, OnThread
 
-__all__ = ["COMPILING", "DYNAMO", "REMEDY"]
-
 # torch's names for the compilation of a function, from its bytecode to its kernels.
 COMPILING: Final = (
     "_compile.compile_inner",

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from longpole.remedies.facts import Facts
 
-__all__ = ["REMEDY"]
-
 _EMBEDDING: Final = "aten::embedding_dense_backward"
 _ADDING: Final = frozenset(
     {

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.changes import TimeRange
     from longpole.remedies.facts import Activity, Facts
 
-__all__ = ["REMEDY"]
-
 # With fewer consecutive launches, capturing a graph is not worthwhile.
 _LEAST_LAUNCHES: Final = 32
 

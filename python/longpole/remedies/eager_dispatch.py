@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.changes import TimeRange
     from longpole.remedies.facts import Facts, OnThread, ThreadGap
 
-__all__ = ["REMEDY", "dispatched"]
-
 _CALL: Final = "PjitFunction("
 
 # Operators in which the host reads a value.

@@ -11,8 +11,6 @@ from importlib.resources import files
 
 from longpole.words.data import Row
 
-__all__ = ["Measurement", "in_words", "measured", "predictions"]
-
 
 class Measurement(Row):
     """A program that was timed without and with a fix, in turns, and recorded."""

@@ -50,17 +50,6 @@ InWindow = TypeVar("InWindow", bound=_InWindow)
 # The arguments of an operator with the types, strides and values of its inputs.
 _INPUTS: Final = ("Input type", "Input Strides", "Concrete Inputs")
 
-__all__ = [
-    "ARGUMENTS",
-    "Activity",
-    "DeviceWait",
-    "Facts",
-    "Named",
-    "OnThread",
-    "Place",
-    "ThreadGap",
-]
-
 ARGUMENTS: Final = (*INPUT_ARGUMENTS, "bytes", "grid", "In msg nelems", "dtype")
 """Event arguments that remedies use: inputs of operators, sizes of copies and kernels."""
 

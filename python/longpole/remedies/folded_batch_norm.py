@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.changes import TimeRange
     from longpole.remedies.facts import Facts
 
-__all__ = ["REMEDY"]
-
 _NORMS: Final = ("aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm")
 _CONVOLUTION: Final = "convolution"
 _BIAS: Final = "aten::add_"

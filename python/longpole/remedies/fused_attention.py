@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.changes import Change
     from longpole.remedies.facts import Facts
 
-__all__ = ["REMEDY"]
-
 _FORWARD: Final = "aten::_softmax"
 _BACKWARD: Final = "aten::_softmax_backward_data"
 _COPY: Final = "aten::copy_"

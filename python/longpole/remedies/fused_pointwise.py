@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from longpole.devices.peaks import Peaks
     from longpole.remedies.facts import Facts
 
-__all__ = ["REMEDY"]
-
 # With fewer consecutive kernels, or smaller tensors, there is little to gain.
 _LEAST_IN_ROW: Final = 3
 _LEAST_BYTES: Final = 1 << 20

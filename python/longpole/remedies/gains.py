@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.changes import Change
     from longpole.remedies.sides import GainParts
 
-__all__ = ["Gain", "extended", "gains_of", "gains_of_sides", "hull"]
-
 
 @dataclass(frozen=True, slots=True, init=False)
 class Gain(Data):

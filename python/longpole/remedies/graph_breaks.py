@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.changes import Change, TimeRange
     from longpole.remedies.facts import Facts, OnThread
 
-__all__ = ["REMEDY"]
-
 _REGION: Final = "Torch-Compiled Region"
 
 # Operators that every region runs before its kernels, to check guards and prepare arguments.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from longpole.remedies.facts import Facts, OnThread
 
-__all__ = ["REMEDY"]
-
 # Minimum length of a stop, and maximum usual time at that place as a fraction of it.
 _LEAST_NS: Final = 1_000_000
 _USUAL: Final = 0.2

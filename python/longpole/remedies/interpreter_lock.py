@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from longpole.remedies.facts import Facts, OnThread
 
-__all__ = ["REMEDY", "VIEWS"]
-
 VIEWS: Final = (
     "aten::view",
     "aten::as_strided",

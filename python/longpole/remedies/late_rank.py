@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from longpole.remedies.facts import Facts
 
-__all__ = ["REMEDY", "is_late"]
-
 # Minimum share of waiting in the time of collectives for them to be reported.
 _MOSTLY_WAITING: Final = 0.5
 

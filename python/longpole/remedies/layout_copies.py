@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from longpole.flops import Tensor
     from longpole.remedies.facts import Facts
 
-__all__ = ["REMEDY"]
-
 _MATRIX: Final = 2
 
 

@@ -14,21 +14,6 @@ from longpole.words.data import Data
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = [
-    "Both",
-    "Kind",
-    "Limit",
-    "NoDevice",
-    "NoneAlone",
-    "NotShown",
-    "Sides",
-    "Waits",
-    "limit_after",
-    "limit_of",
-    "sides_of",
-    "status_of",
-]
-
 # Minimum gain of a side that limits a program after changes, which are known less well than what
 # was recorded, and the share of it from which a second side limits it alike.
 _LEAST_GAIN_AFTER: Final = 0.1

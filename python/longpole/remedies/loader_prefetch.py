@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from longpole.remedies.facts import Facts
 
-__all__ = ["REMEDY"]
-
 # Fraction of the wait that remains with four times as many workers.
 _CAREFUL: Final = 0.25
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.changes import TimeRange
     from longpole.remedies.facts import Facts, Named
 
-__all__ = ["REMEDY"]
-
 # Number of workers that the lower bound of the gain assumes. They load batches while the step runs,
 # so the step waits only for the time that the rest of it does not cover.
 _FEWEST_WORKERS: Final = 4

@@ -10,9 +10,7 @@ if TYPE_CHECKING:
 
     from longpole.engine.critical_path.changes import Change, TimeRange
     from longpole.remedies.facts import Facts
-    from longpole.remedies.parts import Side
-
-__all__ = ["EFFORTS", "Effort", "Form", "Found", "How", "Remedy"]
+    from longpole.remedies.sides import Side
 
 Effort = Literal["one_line", "configuration", "code", "kernel"]
 """Effort of a remedy: one line, a setting, a part of the program, a custom kernel."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from longpole.remedies.facts import Activity, Facts, OnThread
 
-__all__ = ["REMEDY"]
-
 # torch's names of the annotation around a step of an optimizer, and of the operators that update
 # many tensors at once.
 _STEP: Final = "Optimizer.step#"

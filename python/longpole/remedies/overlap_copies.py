@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from longpole.remedies.facts import Facts
 
-__all__ = ["REMEDY"]
-
 # Lower bound of the fraction that is hidden of the time that other GPU work can hide.
 _CAREFUL: Final = 0.75
 

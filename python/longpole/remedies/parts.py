@@ -4,27 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from longpole.remedies.sides import Cause, Fact, GainParts, Side, Status
-
 if TYPE_CHECKING:
     from longpole.engine.recording_cost import RecordingCost
     from longpole.engine.windows import Unit
     from longpole.remedies.gains import Gain
     from longpole.remedies.limits import Kind, Limit
+    from longpole.remedies.sides import Cause, Side
     from longpole.words.recording import Profiler
-
-__all__ = [
-    "AwaitedParts",
-    "Cause",
-    "CoreParts",
-    "Fact",
-    "GainParts",
-    "GapParts",
-    "RecordedParts",
-    "Side",
-    "Status",
-    "VerdictParts",
-]
 
 Loader = Literal["workers", "main_thread", "own"]
 """Where data is loaded."""

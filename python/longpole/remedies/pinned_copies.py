@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.changes import Change
     from longpole.remedies.facts import Activity, Facts, ThreadGap
 
-__all__ = ["CALL_NS", "REMEDY"]
-
 # Smaller copies take as long as their call, which pinned memory does not change.
 _LEAST_BYTES: Final = 1 << 20
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.changes import TimeRange
     from longpole.remedies.facts import Facts, ThreadGap
 
-__all__ = ["REMEDY"]
-
 # Shorter gaps, in ns and as a share of a window, are only the interpreter between two operators.
 # The last value is the minimum share of the windows for all gaps of a place together. Setting
 # gradients to None and entering the model, which every training loop does, takes less.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from longpole.remedies.facts import Facts, OnThread
 
-__all__ = ["REMEDY"]
-
 # A CUDA queue has 1,024 entries, some of which profilers do not show.
 _FULL: Final = 950
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.changes import TimeRange
     from longpole.remedies.facts import Activity, Facts
 
-__all__ = ["REMEDY"]
-
 _NODE: Final = "autograd::engine::evaluate_function"
 
 # Operators that no backward formula calls.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.changes import TimeRange
     from longpole.remedies.facts import Facts, OnThread
 
-__all__ = ["REMEDY"]
-
 # Minimum share of the time of a window that the call takes, minimum share of the windows that
 # contain it, and its minimum duration; every program has shorter calls.
 _LEAST_SHARE: Final = 0.03

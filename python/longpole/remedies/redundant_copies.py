@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from longpole.flops import Tensor
     from longpole.remedies.facts import Activity, Facts, OnThread
 
-__all__ = ["REMEDY"]
-
 _COPY: Final = "aten::copy_"
 
 # Conversions of smaller tensors cost a launch, on either side; smaller copies take as long as their

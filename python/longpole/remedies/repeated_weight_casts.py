@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.changes import TimeRange
     from longpole.remedies.facts import Activity, Facts
 
-__all__ = ["REMEDY"]
-
 # Modules with one weight, with the numbers that torch gives them, and the operators that they call.
 _MODULE: Final = re.compile(r"nn\.Module: (Linear|Conv[123]d)_\d+")
 _ANY_MODULE: Final = "nn.Module: "

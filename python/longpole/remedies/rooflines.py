@@ -17,19 +17,6 @@ if TYPE_CHECKING:
     from longpole.remedies.facts import Activity, Facts
     from longpole.remedies.model import How
 
-__all__ = [
-    "Sized",
-    "forms_of",
-    "in_launch_order",
-    "in_shape",
-    "in_words",
-    "is_product",
-    "most_often",
-    "replaced",
-    "sized_kernels",
-    "sizes_of",
-]
-
 # Maximum number of shapes shown for an operator.
 _SHOWN: Final = 3
 

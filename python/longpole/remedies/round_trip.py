@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from longpole.remedies.facts import Activity, DeviceWait, Facts
 
-__all__ = ["REMEDY", "Trip", "trips"]
-
 # Longest time from the wait to the copy back, as a share of a window.
 _FARTHEST: Final = 0.9
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from longpole.devices.peaks import Peaks
     from longpole.remedies.facts import Facts
 
-__all__ = ["REMEDY"]
-
 # Shorter kernels have too little work to fill the device.
 _LEAST_NS: Final = 50_000
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from longpole.remedies.facts import Activity, Facts
 
-__all__ = ["REMEDY"]
-
 # A small kernel has blocks for less than this share of the multiprocessors, and is short. A long
 # kernel with few blocks is slow for another reason.
 _FILLED: Final = 0.5

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.changes import Change, TimeRange
     from longpole.remedies.facts import Activity, DeviceWait, Facts
 
-__all__ = ["REMEDY"]
-
 # Minimum number of consecutive reads, and of copies to the GPU in a step: fewer gain little.
 _LEAST_COPIES: Final = 4
 

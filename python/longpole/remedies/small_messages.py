@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.changes import Change
     from longpole.remedies.facts import Activity, Facts
 
-__all__ = ["REMEDY", "is_small"]
-
 # A run has at least this many collectives with the same name, each shorter than this or with fewer
 # bytes. A message of few bytes takes as long as a round trip, even on a slow network.
 _LEAST_IN_RUN: Final = 8

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.changes import TimeRange
     from longpole.remedies.facts import Facts, OnThread
 
-__all__ = ["REMEDY"]
-
 # Calls that torch makes before it records an event or waits for one.
 _BESIDE: Final = ("cudaStreamIsCapturing", "hipStreamIsCapturing")
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from longpole.flops import Work
     from longpole.remedies.facts import Facts
 
-__all__ = ["REMEDY"]
-
 # float32 kernels on the vector units, and those that round to TF32.
 _VECTOR: Final = re.compile(r"sgemm|_ffma_|f32f32_f32f32_f32|scudnn|_simt_")
 _TENSOR: Final = re.compile(r"tf32|s1688|s16816|tensorop")

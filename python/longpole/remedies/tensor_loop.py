@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from longpole.remedies.facts import Activity, Facts
 
-__all__ = ["REMEDY"]
-
 # Operators that exist for many tensors at once. Those that return a new tensor also do, but are
 # usually steps of one computation.
 _FOREACH: Final = {

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from longpole.devices.peaks import Peaks
     from longpole.remedies.facts import Facts
 
-__all__ = ["REMEDY"]
-
 # Kernels that read one or two elements at a time, according to their names.
 _UNALIGNED: Final = re.compile(r"align[12](?!\d)")
 

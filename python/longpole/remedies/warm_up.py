@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from longpole.remedies.facts import Facts, OnThread
 
-__all__ = ["MAKERS", "REMEDY", "captures"]
-
 _WIDEST: Final = 60
 
 # Loading in at least this share of several windows is recurring.

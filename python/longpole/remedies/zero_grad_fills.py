@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.changes import Change
     from longpole.remedies.facts import Activity, Facts, OnThread
 
-__all__ = ["REMEDY"]
-
 # torch's names of the annotation around `zero_grad` of an optimizer, and of the operators in it
 # that fill one gradient, or many at once.
 _ZERO_GRAD: Final = "Optimizer.zero_grad#"

@@ -11,29 +11,6 @@ from longpole.words.wording import change, count, duration, number, share, short
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = [
-    "LEGEND",
-    "Bar",
-    "Block",
-    "Cell",
-    "Chart",
-    "Column",
-    "Entry",
-    "Headline",
-    "Notes",
-    "Sentence",
-    "Style",
-    "Table",
-    "Type",
-    "Value",
-    "color_of",
-    "shown",
-    "tabulated",
-    "without_empty_columns",
-    "written",
-]
-
-
 Cell = str | int | float | bool | None
 """A plain value; None if unknown."""
 

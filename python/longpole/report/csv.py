@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Cell
     from longpole.report.document import Document
 
-__all__ = ["csv_chunks", "harmless"]
-
 _ROWS_AT_A_TIME: Final = 1_000
 _FORMULAS: Final = frozenset("=+-@")
 _SKIPPED: Final = frozenset("\t\r\n\0")

@@ -18,21 +18,6 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block, Cell, Type
     from longpole.report.sections import Section
 
-__all__ = [
-    "DATA_FORMATS",
-    "FORMATS",
-    "Abstention",
-    "AbstentionCode",
-    "Document",
-    "Envelope",
-    "Record",
-    "Status",
-    "Warned",
-    "flat",
-    "table_of",
-]
-
-
 FORMATS: Final = ("text", "json", "jsonl", "csv", "md", "html")
 DATA_FORMATS: Final = ("json", "jsonl")
 """The formats that contain the warnings."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Bar, Block, Cell
     from longpole.report.lanes import EventLinks
 
-__all__ = ["html", "inert", "prose"]
-
 _WIDEST_NAME: Final = 120
 _CODE: Final = re.compile(r"`([^`]+)`")
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from longpole.report.document import Document
 
-__all__ = ["json_chunks", "json_lines", "json_text"]
-
 _PLACE: Final = "<rows>"
 _ROWS_AT_A_TIME: Final = 1_000
 

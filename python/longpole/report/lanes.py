@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from longpole.report.blocks import Block
 
-__all__ = ["EventLinks", "Lane", "Lanes", "Segment", "events_of"]
-
 
 class Lane(TypedDict):
     """Consecutive events; names and kinds are indices into those of `Lanes`."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from longpole.report.blocks import Block, Cell
 
-__all__ = ["markdown"]
-
 _WIDEST_NAME: Final = 80
 _ACTIVE: Final = "|`*_[]\\~"
 _ADDRESS: Final = re.compile(r"://|\bwww\.|@|\b(?:mailto|xmpp):", re.IGNORECASE)

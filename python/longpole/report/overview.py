@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from longpole.report.blocks import Bar
 
-__all__ = ["Columns", "Interval", "Intervals", "Stack", "Tile", "Tiles"]
-
 
 @dataclass(frozen=True, slots=True)
 class Tile:

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from longpole.report.lanes import EventLinks
     from longpole.report.overview import Interval, Tile
 
-__all__ = ["overview_html"]
-
 # With more columns, there is no space for the length of each below it.
 _MOST_WITH_AMOUNTS: Final = 8
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from longpole.report.lanes import EventLinks
     from longpole.report.sections import Page, Part
 
-__all__ = ["page_text"]
-
 _PAGE: Final = """<!DOCTYPE html>
 <html lang="en">
 <head>

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.report.lanes import EventLinks
 
-__all__ = ["Page", "Part", "Section", "events_in"]
-
 
 @dataclass(frozen=True, slots=True)
 class Section:

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
     from longpole.report.blocks import Bar, Block, Cell, Column, Style
 
-__all__ = ["NO_ROOM", "Terminal", "text"]
-
-
 _ASCII: Final = str.maketrans({"µ": "u", "…": "~", "·": "-", "█": "#", "×": "x"})  # noqa: RUF001
 _STYLES: Final = {"bold": "1", "dim": "2", "good": "32", "warn": "33", "bad": "31"}
 _WIDTH_OF_PIPES: Final = 100

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from longpole._core import Table
 
-__all__ = ["argument", "frame_of", "frame_schema", "row_bytes", "typed"]
-
 _TEXTS = ("kind", "name", "process", "thread")
 
 

@@ -19,8 +19,6 @@ from longpole.words.data import Row, names_of
 if TYPE_CHECKING:
     from longpole.trace.trace import Trace
 
-__all__ = ["NOTHING", "ActivityRow", "WorkClass", "activities", "chosen"]
-
 WorkClass = Literal["compute", "communication", "copy"]
 
 NOTHING: Final = Window("time_range", None, 0, 0, "nothing has a duration")

@@ -13,8 +13,6 @@ from longpole.tables.statistics import DurationFigures, described
 if TYPE_CHECKING:
     from longpole.engine.windows import Window
 
-__all__ = ["ActivitySum", "by_keys"]
-
 
 class ActivitySum(DurationFigures):
     """All GPU activities with the same name."""

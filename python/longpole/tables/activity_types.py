@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["ActivityTypesRow", "activity_types"]
-
 _CLASSES: Final = ("compute", "communication", "copy")
 
 

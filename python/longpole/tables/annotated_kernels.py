@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["AnnotatedKernelRow", "annotated_kernels", "with_annotations"]
-
 _NO_ANNOTATION: Final = (
     "Rows without an annotation were launched outside all annotations; those of steps do not count."
 )

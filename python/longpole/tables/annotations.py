@@ -1,7 +1,5 @@
 """Table `annotations`: the time of annotations in a window, by name."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Final, Literal
 
 import polars as pl
@@ -16,8 +14,6 @@ from longpole.tables.statistics import DurationFigures, described
 if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
-
-__all__ = ["AnnotationRow", "annotations"]
 
 _SIDES: Final = {"annotation": "host", "device_annotation": "device"}
 
@@ -35,14 +31,14 @@ class AnnotationRow(DurationFigures):
     """Sum of the parts inside the window. Nested ranges with the same name count twice."""
 
 
-@table(  # type: ignore[no-redef]
+@table(
     AnnotationRow,
     needs=(ANNOTATIONS,),
     empty="No annotation ran in it.",
     is_of_host=True,
 )
 def annotations(
-    trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
+    trace: "Trace", window: "Window | None" = None, *, where: pl.Expr | str | None = None
 ) -> pl.DataFrame:
     """Rank the annotations of a window by total time, on threads and on streams.
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["AscendOverlapRow", "ascend_overlap", "overlaps_by_step"]
-
 _QUANTITIES: Final = (
     "computing_ns",
     "communication_ns",

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from longpole.formats.ascend.layout import Timeline
     from longpole.trace.trace import Trace
 
-__all__ = ["ascend_ranks"]
-
 _SLOW: Final = 1.05
 _SCHEMA: Final = {
     "rank": pl.Int64,

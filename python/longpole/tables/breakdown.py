@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["BreakdownRow", "breakdown"]
-
 _PARTS: Final = ("compute", "communication", "copy", "idle")
 _HIDDEN: Final = ("communication", "copy")
 

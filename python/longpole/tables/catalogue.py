@@ -25,26 +25,6 @@ if TYPE_CHECKING:
 
     Note = tuple[Callable[[pl.DataFrame], bool], str]
 
-__all__ = [
-    "MOST_ROWS",
-    "PATH_TABLES",
-    "TABLES",
-    "View",
-    "arguments_of",
-    "ask_by",
-    "choices_of",
-    "gives_frame",
-    "question",
-    "questions",
-    "reads_memory_files",
-    "shared_parameters",
-    "table",
-    "view",
-    "view_of",
-    "views_of",
-    "words_of",
-]
-
 TABLES: Final[Mapping[str, Mapping[str, str]]] = {
     "Where did the step go": {
         "breakdown": "Compute, communication, copies and idle time of devices and streams",

@@ -26,16 +26,6 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path import CriticalPath
     from longpole.trace.trace import Trace
 
-__all__ = [
-    "Finding",
-    "Place",
-    "caught_nothing",
-    "check",
-    "finding",
-    "only_annotations",
-    "why_empty",
-]
-
 _LARGE_SHIFT_NS = 20_000
 _MOST_SHOWN = 8
 _FEWEST_ALIKE = 3

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["CollectiveWaitRow", "collective_waits"]
-
 
 class CollectiveWaitRow(Row):
     """A collective and its waits for peers."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["CommunicationRow", "communication"]
-
 
 class CommunicationRow(Row):
     """A kernel or range of a communication library."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["CommunicationLinkRow", "communication_links"]
-
 _NO_PEER: Final = 0xFFFFFFFF
 _ARGUMENTS: Final = ("src rank", "dst rank", "size(Byte)", "link type")
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from longpole.tables.findings import Finding
     from longpole.trace.trace import Trace
 
-__all__ = ["Companions"]
-
 _FAR_NS: Final = 1_000_000_000
 
 

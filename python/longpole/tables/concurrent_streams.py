@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["ConcurrentStreamsRow", "concurrent_streams"]
-
 
 class ConcurrentStreamsRow(Row):
     """Time in which exactly this number of streams of a device were busy."""

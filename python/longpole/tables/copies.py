@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["copies"]
-
 _BY: Final[Mapping[str, Callable[..., pl.DataFrame]]] = {
     "direction": copy_summary,
     "time": copy_bandwidth,

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["CopyBandwidthRow", "copy_bandwidth", "each_copy"]
-
 _MOST_GB_PER_S: Final = 1e6
 _DIRECTION: Final = r"^(Mem(?:cpy \w+|set))"
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["CopySummaryRow", "copy_summary"]
-
 _LEGEND: Final = (
     "bandwidth_gb_per_s is bytes over duration; mean to max are of the bandwidth over time, between"
     " its n_changes changes, also in GB/s."

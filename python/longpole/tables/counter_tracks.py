@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["counter_tracks"]
-
 
 @shared_parameters(needs_arguments=True)
 def counter_tracks(

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     Source = Trace | str | os.PathLike[str]
 
-__all__ = ["counters", "get_counter_data_with_operators", "unmatched_counters"]
-
 
 @table(
     needs_arguments=True,

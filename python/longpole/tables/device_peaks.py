@@ -14,8 +14,6 @@ from longpole.words.data import Data
 if TYPE_CHECKING:
     from longpole.trace.trace import Trace
 
-__all__ = ["DevicePeaks", "device_peaks", "listed_peaks", "peak_sentences", "precision"]
-
 _PRECISIONS: Final = {
     "double": "fp64",
     "float": "fp32",

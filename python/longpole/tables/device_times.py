@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["SHORT_NS", "BusyTime", "DeviceTime", "IdleTime", "device_times"]
-
 SHORT_NS: Final = 30_000
 """Maximum length of a gap before an already launched activity that counts as a pause."""
 

@@ -17,9 +17,6 @@ from longpole.words.wording import escape, short_name
 if TYPE_CHECKING:
     from longpole.trace.trace import Trace
 
-__all__ = ["why_empty", "why_unmatched"]
-
-
 _LONGEST: Final = 120
 
 

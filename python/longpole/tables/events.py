@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["events"]
-
 _NEIGHBOURS: Final = 2
 _MOST_LAUNCHED: Final = 10
 _SHOWN: Final = (

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from longpole.bench.tunableop.records import Source
     from longpole.formats.convert.execution_trace import ExecutionTrace
 
-__all__ = ["ExecutionCoverage", "ExecutionCoverageRow", "execution_coverage"]
-
 _TUNED = pl.col("match") == "tuned"
 _INPUTS = ("input_shapes", "input_strides", "input_types", "input_values")
 

@@ -11,17 +11,6 @@ from typing import Final, Literal, NamedTuple
 from longpole.engine.recording_cost import SPEED_CHANGED
 from longpole.words.data import Data
 
-__all__ = [
-    "IMPOSSIBLE_TIMES",
-    "KINDS",
-    "READING_HINTS",
-    "SEVERITIES",
-    "Finding",
-    "Kind",
-    "Place",
-    "Severity",
-]
-
 Severity = Literal["info", "warning", "altered", "data_loss"]
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("data_loss", "altered", "warning", "info")

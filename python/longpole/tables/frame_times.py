@@ -24,16 +24,6 @@ if TYPE_CHECKING:
     from longpole.trace.contexts import ContextTimes
     from longpole.trace.trace import Trace
 
-__all__ = [
-    "FrameRow",
-    "FrameTimes",
-    "flat_rows",
-    "host_limits",
-    "no_rows",
-    "rest_rows",
-    "with_shares",
-]
-
 _FIGURES: Final = (
     ("count", Column("calls", "count")),
     ("self_ns", Column("host self", "duration")),

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["FullQueueRow", "full_queue"]
-
 
 class FullQueueRow(Row):
     """How long a stream's launch queue was full."""

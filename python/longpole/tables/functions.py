@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["functions"]
-
 _MISSING: Final = "The trace has no Python functions"
 
 

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["GapRow", "gaps"]
-
-
 _EVENTS: Final = ("next_event", "previous_event", "call")
 # The sum of a start and a duration, each rounded, can miss the start of what follows by this much.
 _ROUNDING_NS: Final = 1

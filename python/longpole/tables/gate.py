@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from longpole.jobs.trace_set import TraceSet
     from longpole.trace.allocations import Allocations
 
-__all__ = ["gated"]
-
 Public = TypeVar("Public", bound="Callable[..., Any]")
 _PATH: Final = (str, PathLike)
 

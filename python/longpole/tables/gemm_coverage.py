@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from longpole.formats.convert.execution_trace import ExecutionTrace
     from longpole.trace.trace import Trace
 
-__all__ = ["GemmCoverage", "GemmCoverageRow", "gemm_coverage"]
-
 _TUNED = pl.col("match") == "tuned"
 _INPUTS = ("shapes", "strides", "types", "values")
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["GraphKernelRow", "graph_kernels"]
-
 _KEYS: Final = ("operator_name", "annotation", "kind", "name")
 
 

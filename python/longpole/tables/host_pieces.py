@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["BETWEEN", "device_gaps", "host_pieces", "host_spans"]
-
 BETWEEN: Final = "host_gap"
 """Kind of time in no operator, call, function or annotation of the program, as in `segments`."""
 _OUTSIDE: Final = "outside all events"

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["HostWhileIdleRow", "host_while_idle"]
-
 
 class HostWhileIdleRow(Row):
     """An event of a launching thread that ran while a device was idle."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["idle"]
-
 _BY: Final[Mapping[str, Callable[..., pl.DataFrame]]] = {
     "cause": idle_time,
     "host": host_while_idle,

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["IdleTimeRow", "idle_time"]
-
 
 class IdleTimeRow(DurationFigures):
     """All idle intervals of a device or stream with the same cause."""

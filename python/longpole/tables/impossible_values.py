@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from longpole.trace.trace import Trace
 
-__all__ = ["has_impossible_times", "impossible_values"]
-
 _TIMES: Final = (
     "The recorded times of GPU activities cannot be right (see `longpole check`), and the table "
     "rests on them."

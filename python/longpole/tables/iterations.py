@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from longpole.tables.served import Mark
     from longpole.trace.trace import Trace
 
-__all__ = ["IterationRow", "iterations", "launched_in", "marks_of"]
-
 _NO_END: Final = 2**62
 _HOST_PARTS: Final = ("sampling", "detokenizing")
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["MOST_KERNELS", "KernelGainRow", "kernel_gains"]
-
 Kind: TypeAlias = Literal["kernel", "operator"]
 
 MOST_KERNELS: Final = 20

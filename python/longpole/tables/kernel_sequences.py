@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["KernelSequenceRow", "by_sequence", "kernel_sequences"]
-
 
 class KernelSequenceRow(Row):
     """All operators with the same name that ran the same kernels."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["KernelRow", "kernels"]
-
 _HOST: Final = "The window has no kernel: these are its operators, with their self time."
 _GAINS: Final = (
     "gain: what the window would save if all kernels of the name were twice as fast, or as fast as"

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["LaunchSummaryRow", "launch_summary"]
-
 _COUNTS: Final = (
     "n_short: calls that took longer than what they launched; n_slow_calls: calls above 50 µs;"
     " n_delayed: a start more than 100 µs after the call."

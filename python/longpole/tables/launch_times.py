@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["INSIDE_CALL", "LONG_DELAY_NS", "LaunchTimeRow", "launch_times"]
-
 INSIDE_CALL: Final = "A delay below zero: the activity began before its launch call returned."
 """What a negative delay means."""
 

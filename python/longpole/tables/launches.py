@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["launches"]
-
 _BY: Final[Mapping[str, Callable[..., pl.DataFrame]]] = {
     "activity": launch_times,
     "call": launch_summary,

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["ABOVE_ALL", "AS_RECORDED", "WHOLE_DEVICE", "always", "is_negative", "lacks", "legend"]
-
 ABOVE_ALL: Final = "Shares above 100 % are sums over several devices, threads or streams."
 WHOLE_DEVICE: Final = "A row without a stream is about the device as a whole."
 AS_RECORDED: Final = "Times are as recorded, with what the profiler added."

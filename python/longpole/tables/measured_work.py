@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["MeasuredWork", "measured_work", "sum_of_known"]
-
 _KEY: Final = ("name", "shapes", "dtypes")
 _SUMS: Final = ("flops", "cuda_core_flops", "tensor_core_insts", "n_bytes", "dram_bytes")
 

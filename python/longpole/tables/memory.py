@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from longpole.report.document import Record
     from longpole.trace.trace import Trace
 
-__all__ = ["Memory", "memory"]
-
 _NEGLIGIBLE: Final = 10_000
 _OWNER: Final = ("operator", "function", "category")
 _NOTHING: Final = "The trace has no allocations"

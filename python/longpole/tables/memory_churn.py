@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from longpole.trace.allocations import Allocations
     from longpole.trace.trace import Trace
 
-__all__ = ["ChurnRow", "memory_churn"]
-
 
 class ChurnRow(Row):
     """Memory that one operator allocates and frees on a device."""

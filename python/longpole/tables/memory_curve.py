@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["MemoryCurveRow", "allocations_of", "memory_curve", "start_of"]
-
 
 class MemoryCurveRow(Row):
     """A change of a device's memory. Values that were not recorded are null."""

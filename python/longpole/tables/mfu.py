@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from longpole.report.document import Record
     from longpole.trace.trace import Trace
 
-__all__ = ["Mfu", "MfuRow", "mfu"]
-
 _TERA: Final = 1e12
 _NS: Final = 1e9
 _COLUMNS: Final[dict[Column, Value]] = {

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from longpole.trace.contexts import Frame
     from longpole.trace.trace import Trace
 
-__all__ = ["modules"]
-
 _OWN: Final = ("count", "self_ns", "n_self", "device_self_ns", "backward_self_ns")
 _MISSING: Final = "The trace names no modules"
 _OR: Final = ", or give a regex for annotations that name them"

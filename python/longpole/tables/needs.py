@@ -14,21 +14,6 @@ if TYPE_CHECKING:
 
     from longpole.trace.trace import Trace
 
-__all__ = [
-    "ACTIVITIES",
-    "ALLOCATIONS",
-    "ANNOTATIONS",
-    "CALLS",
-    "COLLECTIVES",
-    "COPIES",
-    "COUNTERS",
-    "GRAPHS",
-    "LAUNCHES",
-    "OPERATORS",
-    "STEPS",
-    "Need",
-]
-
 
 class Need(NamedTuple):
     """Events that a table is computed from."""

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["OperatorKernelRow", "operator_kernels"]
-
-
 _NEEDED: Final = (
     "event",
     "name",

@@ -18,15 +18,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = [
-    "has_shapes",
-    "operators_with_work",
-    "outermost",
-    "shapes_hint",
-    "whole_sum",
-    "work_in_window",
-]
-
 _INPUTS: Final = ("inputs", "shapes", "strides", "dtypes", "values")
 _CATEGORIES: Final = ("cpu_op", "Operator")
 _NO_SHAPES: Final = "The trace has no shapes of inputs, which the formulas need"

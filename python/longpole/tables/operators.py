@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["operators"]
-
 _INPUTS: Final = ("shapes", "strides", "dtypes")
 _NO_SHAPES: Final = "Shapes of inputs were not recorded"
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Cell
     from longpole.trace.trace import Trace
 
-__all__ = ["PathRow", "in_order", "sections_table"]
-
 _ON_DEVICE: Final = frozenset(
     (
         *("kernel", "copy", "communication", "launch", "kernel_delay", "stream_overlap"),

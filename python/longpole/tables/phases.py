@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from longpole.report.document import Record
     from longpole.trace.trace import Trace
 
-__all__ = ["PhaseRow", "Phases", "phases"]
-
 _PHASES: Final = ("data_loading", "forward", "backward", "optimizer", "zero_grad", "other")
 _UNLINKED: Final = "unlinked"
 _TIMES: Final = ("compute_ns", "communication_ns", "copy_ns")

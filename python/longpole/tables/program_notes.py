@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from longpole.remedies.facts import OnThread
     from longpole.trace.trace import Trace
 
-__all__ = ["RULES", "ProgramNote", "program_notes"]
-
 # A few launches that return after their kernel prove nothing, nor do very short kernels.
 _FEWEST_LAUNCHES: Final = 10
 _MOST_LAUNCHES: Final = 200

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["queue"]
-
 _BY: Final[Mapping[str, Callable[..., pl.DataFrame]]] = {
     "stream": queue_summary,
     "time": queue_length,

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["QueueLengthRow", "queue_length"]
-
 
 class QueueLengthRow(Row):
     """A change in the length of a stream's queue."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["QueueSummaryRow", "queue_summary", "timed_lengths"]
-
 _LEGEND: Final = (
     "mean to max are of the queue's length at its count changes, in activities; time_mean is over"
     " the time of the window."

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from longpole.report.document import Record
     from longpole.trace.trace import Trace
 
-__all__ = ["Roofline", "roofline", "roofline_shares"]
-
 _SHOWN: Final[dict[Column, Value]] = {
     Column("calls", "count"): "calls",
     Column("kernel time", "duration"): "kernel_ns",

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["BlockingCall", "NameTime", "blocking_calls", "launches_without_work"]
-
 _WHY: Final = {
     "role": "it waits for the device",
     "copy_ended": "it returned after its copy had ended",

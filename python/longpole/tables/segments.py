@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["SegmentRow", "SlackRow", "segments"]
-
 
 class SegmentRow(Row):
     """A part of the critical path; the parts tile the window."""

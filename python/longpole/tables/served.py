@@ -7,8 +7,6 @@ from typing import Literal
 
 from longpole.words.data import Data, Row
 
-__all__ = ["IterationKernel", "IterationKind", "Mark", "Serving", "SlowIteration"]
-
 Mark = Literal["annotation", "python_function", "graph_launch"]
 
 

@@ -21,8 +21,6 @@ from longpole.words.recording import options_for
 if TYPE_CHECKING:
     from longpole.trace.trace import Trace
 
-__all__ = ["serving"]
-
 _N_SLOWEST: Final = 3
 _SLOW: Final = 1.2
 """An iteration is slow if it takes this multiple of the median of its kind."""

@@ -11,8 +11,6 @@ from longpole.words.wording import count, duration, share, short_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Measured", "sentence_of", "sentence_without_times", "why_slow"]
-
 
 class Measured(NamedTuple):
     """The measurements that the sentence is about."""

@@ -9,8 +9,6 @@ import polars as pl
 from longpole.trace import sweeps
 from longpole.words.data import Row
 
-__all__ = ["described", "spread"]
-
 _QUARTILES: Final = {"p25": 0.25, "median": 0.5, "p75": 0.75}
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["steps"]
-
 _MARKED: Final = (
     "period: from the end of the previous step, if there is one, to the end of this one, with its"
     " GPU activities; duration: of the annotation `ProfilerStep`, or of another one up to the next,"

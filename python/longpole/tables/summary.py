@@ -19,8 +19,6 @@ from longpole.words.data import Data, computed
 if TYPE_CHECKING:
     from longpole.trace.trace import Trace
 
-__all__ = ["OperatorTime", "Ranking", "Summary", "Unlinked", "summary"]
-
 Row = TypeVar("Row")
 
 

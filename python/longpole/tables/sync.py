@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["SyncRow", "sync"]
-
 
 class SyncRow(Row):
     """A wait of a call or stream."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.trace.trace import Trace
 
-__all__ = ["answer_blocks"]
-
 
 def answer_blocks(
     name: str,

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from longpole.trace.trace import Trace
 
-__all__ = ["Allocations", "is_memory_file", "read_memory", "trace_allocations"]
-
 _PICKLE: Final = b"\x80"
 _HEAD: Final = 4096
 _CATEGORIES: Final = (

@@ -22,8 +22,6 @@ from longpole.trace.stacks import Operators
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["graph_nodes"]
-
 _SCHEMA: Final[dict[str, pl.DataType | type[pl.DataType]]] = {
     "event": pl.UInt32,
     "launch": pl.UInt32,

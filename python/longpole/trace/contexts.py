@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["ContextTimes", "Frame", "Rest", "context_times"]
-
 Frame = Literal["annotation", "operator", "python", "module", "call", "other"]
 
 

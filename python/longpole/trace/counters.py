@@ -17,15 +17,6 @@ from longpole.trace.stacks import Operators
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = [
-    "CUDA_SASS_INSTRUCTION_COUNTER_FLOPS",
-    "DRAM_BYTES",
-    "TENSOR_CORE_INSTRUCTIONS",
-    "Counted",
-    "counters_by_operator",
-    "matched_counters",
-]
-
 _SASS: Final = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
 CUDA_SASS_INSTRUCTION_COUNTER_FLOPS: Final = {
     _SASS.format(f"{precision}{operation}"): 2 if operation == "fma" else 1

@@ -9,8 +9,6 @@ from weakref import WeakKeyDictionary
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-__all__ = ["kept"]
-
 Found = TypeVar("Found")
 
 

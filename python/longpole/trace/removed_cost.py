@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from longpole._core import Trace as CoreTrace
     from longpole.engine.recording_cost import OverheadParts, RecordingCost, Timings
 
-__all__ = ["removed", "retimed"]
-
 # Two timings of one program on one machine may differ by this factor if the host limits it.
 _ALIKE: Final = 1.10
 

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["ADDRESS", "Operators", "stack_of", "subtree"]
-
 ADDRESS: Final = r" at 0x[0-9a-f]+"
 """The address in names of built-in methods, which differs in each run."""
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from longpole._core import FULL_QUEUE_OPERATIONS, is_own_frame
+from longpole._core import FULL_QUEUE_OPERATIONS as CORE_FULL_QUEUE_OPERATIONS
 from longpole._core import counter_tracks as core_counter_tracks
+from longpole._core import is_own_frame as core_is_own_frame
 from longpole._core import sequences as core_sequences
 from longpole._core import spreads as core_spreads
 from longpole.rows.frames import frame_of, row_bytes
@@ -22,19 +23,8 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = [
-    "FULL_QUEUE_OPERATIONS",
-    "activities",
-    "around",
-    "busy",
-    "counters_for_perfetto",
-    "is_own_frame",
-    "own_frames",
-    "running_at",
-    "sequences",
-    "spreads",
-]
-
+FULL_QUEUE_OPERATIONS: Final = CORE_FULL_QUEUE_OPERATIONS
+is_own_frame: Final = core_is_own_frame
 
 _NO_ROW: Final = 2**32 - 1
 """Represents null in rows passed to the core."""

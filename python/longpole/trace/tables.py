@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from longpole._core import Trace as CoreTrace
     from longpole.files.damage import Damage
 
-__all__ = ["ON_DEVICE", "TraceTables"]
-
 _NO_DEVICE: Final = 2**31
 ON_DEVICE: Final = ("kernel", "copy", "fill")
 """Kinds of events that are work of a device."""

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.words.recording import Options
 
-__all__ = ["Trace"]
-
 # Timed steps that differ from their median by less do not change an answer.
 _LEAST_SPREAD: Final = 0.01
 

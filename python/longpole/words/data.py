@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
-__all__ = ["HIDDEN", "Data", "Row", "computed", "names_of", "plain"]
-
 T = TypeVar("T")
 HIDDEN: Final[Mapping[str, bool]] = {"hidden": True}
 """Metadata of a field that is not part of the data, for example one used only for display."""

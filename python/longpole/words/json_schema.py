@@ -26,8 +26,6 @@ from typing import (
 
 from longpole.words.data import computed, names_of
 
-__all__ = ["Schema", "schema_of", "types_of"]
-
 Schema = dict[str, Any]
 
 _TYPES: Final = {

@@ -18,8 +18,6 @@ from longpole._core import kernel_family
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["kernel_label"]
-
 _TYPES: Final[Mapping[str, str]] = {
     "float": "f32",
     "double": "f64",

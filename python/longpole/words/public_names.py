@@ -4,8 +4,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 
-__all__ = ["imported_on_use"]
-
 
 def imported_on_use(
     package: str,

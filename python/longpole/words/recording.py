@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["OPTIONS", "Options", "Profiler", "Vendor", "options_for", "options_of"]
-
 Profiler = Literal[
     "torch",
     "torch_rocm",

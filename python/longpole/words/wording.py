@@ -12,24 +12,6 @@ from longpole.words.kernel_names import kernel_label
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "change",
-    "count",
-    "duration",
-    "duration_range",
-    "escape",
-    "fitted",
-    "listing",
-    "memory_size",
-    "number",
-    "operator_name",
-    "parse_share",
-    "share",
-    "short_name",
-    "short_names",
-    "whole_percent",
-]
-
 _DIGITS: Final = "0123456789"
 _UNITS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from .program import Item, Program
     from .timeline import Activity, Timeline
 
-__all__ = ["PlantedCosts", "with_overhead"]
-
 
 @dataclass(frozen=True, slots=True)
 class Losses:

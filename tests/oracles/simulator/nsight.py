@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from .kineto import Record
     from .run import Run
 
-__all__ = ["write_nsight"]
-
 _TABLES: Final = {
     "StringIds": "id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL",
     "PROCESSES": "globalPid INTEGER, pid INTEGER, name TEXT",

@@ -30,8 +30,6 @@ from .program import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PATTERNS", "Pair", "pair"]
-
 STEPS: Final = 6
 _STREAM: Final = Stream(0, 7)
 _WORKERS: Final = 4

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from .kineto import Record
 
-__all__ = ["annotated", "eight", "message", "number", "perfetto", "text", "torch_perfetto"]
-
 
 def number(field: int, value: int) -> bytes:
     """Write a number of variable length; negative ones take ten bytes."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from .kineto import Record
     from .run import Run
 
-__all__ = ["FILL_KERNEL", "direction", "write_rocpd", "write_rocprof_json", "written"]
-
 _ID: Final = "_00001234_5678_7abc_8def_0123456789ab"
 _COLUMNS: Final = {
     "rocpd_string": "id INTEGER NOT NULL PRIMARY KEY, guid TEXT, string TEXT NOT NULL",

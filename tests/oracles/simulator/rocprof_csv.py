@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from .kineto import Record
     from .run import Run
 
-__all__ = ["write_rocprof_csv", "write_rocprof_v1", "write_rocprof_v2"]
-
 _FILES: Final = {
     "kernel": "kernel_trace",
     "gpu_memcpy": "memory_copy_trace",

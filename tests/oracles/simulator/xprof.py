@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from .kineto import Record
 
-__all__ = ["ON_DEVICE", "ON_HOST", "trace_viewer", "xplane"]
-
 _HOST = "/host:CPU"
 _HOST_PID = 701
 _STEP = "ProfilerStep#"

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-__all__ = ["Question", "asked", "questions_about"]
-
 Question = tuple[str, ...]
 """The words of a command line; of a tool, `mcp`, its name and its arguments as JSON; of a
 function, `function` and its name. `{}` stands for the input, `{out}` for a folder to write to."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["damage", "with_entry"]
-
 NUMBERS: Final = (
     *(0, -1, 1, 0.5, -0.0, 2**31, 2**32, 2**53, 2**62, 2**63 - 1, 2**63, 2**64 - 1, -(2**63)),
     *(10**30, -(10**30), 1e308, -1e308, 1e-308, 1e19, 4_611_686_018_427_386, 9_223_372_036_854_775),

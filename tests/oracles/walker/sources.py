@@ -29,8 +29,6 @@ from oracles.simulator.xprof import trace_viewer, xplane
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Source", "found_sources", "write_sources"]
-
 
 @dataclass(frozen=True)
 class Source:

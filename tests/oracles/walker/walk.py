@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from oracles.walker.sources import Source
 
-__all__ = ["Escape", "Walk"]
-
 _MOST_SECONDS: Final = 10
 _MOST_KIB: Final = 1 << 20
 _STATUS: Final = Path("/proc/self/status")

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from longpole.bench.records.record import Record
     from longpole.bench.records.samples import Measurements, Source
 
-__all__ = ["Comparison", "Difference", "Verdict", "compare"]
-
 
 @runtime_checkable
 class Timed(Protocol):

@@ -20,17 +20,6 @@ if TYPE_CHECKING:
 
     from longpole.report.blocks import Block, Cell
 
-__all__ = [
-    "LOOKS",
-    "Comparison",
-    "Difference",
-    "Side",
-    "Verdict",
-    "comparison_blocks",
-    "level_at",
-    "warnings_of",
-]
-
 _COLUMNS: Final = (
     Column("verdict"),
     Column("key", "name"),

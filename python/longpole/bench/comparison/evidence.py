@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.records.samples import Runs
 
-__all__ = ["Evidence", "side_of", "weigh"]
-
 FEWEST_PAIRS: Final = 6
 FEWEST_SEPARATE: Final = 4
 

@@ -34,26 +34,11 @@ if TYPE_CHECKING:
     from longpole.bench.records.record import Measurement, Record
     from longpole.devices import Device, Found
 
-    class Delegate(Protocol):
+    class _Delegate(Protocol):
         """A class that combines all results."""
 
         def postprocess_results(self) -> object: ...
 
-
-__all__ = [
-    "PROFILER_RUN_MAX_ATTEMPTS",
-    "PROFILER_RUN_RETRY_DELAY_SECONDS",
-    "PROF_RUNTIME_PATTERN",
-    "RUNTIME_PATTERN",
-    "WORKSPACE_PATTERN",
-    "NotProvidedError",
-    "ProfileResult",
-    "ProfilerRunner",
-    "Runner",
-    "extract_profile_result",
-    "optimization_key",
-    "update_inplace",
-]
 
 NS_PER_MS: Final = 1e6
 WAIT_AFTER_CANCEL_S: Final = 10.0
@@ -115,7 +100,7 @@ class ProfilerRunner:
     def __init__(
         self,
         devices: Sequence[str | int] | None,
-        postprocessing_delegate: Delegate,
+        postprocessing_delegate: _Delegate,
         timeout: float = 500,
         *,
         strict: bool = False,

@@ -18,8 +18,6 @@ from longpole.bench.records.samples import read_measurements
 from longpole.errors import ResultsError
 from longpole.files.writing import new_file
 
-__all__ = ["baseline_folder", "baseline_path", "find_measurements", "save_baseline"]
-
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 
 

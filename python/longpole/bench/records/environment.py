@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-__all__ = ["RECORDED_VARIABLES", "fingerprint", "fingerprint_changes", "variables_on_record"]
-
 # Versions are read from package metadata: none of these is imported.
 LIBRARIES: Final = (
     "torch",

@@ -24,22 +24,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.records.record import Measurement
 
-__all__ = [
-    "MAX_ROW_BYTES",
-    "ResultsFile",
-    "RowKind",
-    "StoredResults",
-    "best_of_final",
-    "best_records",
-    "fastest",
-    "final_records",
-    "json_object",
-    "parse_record",
-    "read_results",
-    "row_kind",
-    "rows_of",
-]
-
 MAX_ROW_BYTES: Final = 64 << 20
 _OURS: Final = "longpole.bench."
 

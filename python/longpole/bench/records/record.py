@@ -10,8 +10,6 @@ from typing import Any, Final, Self
 
 from longpole.words.data import Data
 
-__all__ = ["HIGH_PRESSURE", "Measurement", "Omitted", "Outcome", "Record", "is_duration_ns"]
-
 SCHEMA: Final = "longpole.bench.record/1"
 
 HIGH_PRESSURE: Final = 0.20

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.extraction import Extraction
 
-__all__ = ["Measurements", "Row", "Runs", "Source", "gather", "printed_rows", "read_measurements"]
-
 Row: TypeAlias = Mapping[str, Any]
 
 Source: TypeAlias = str | os.PathLike[str] | Mapping[str, Iterable[float]] | Iterable[Row]

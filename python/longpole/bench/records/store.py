@@ -32,13 +32,11 @@ from longpole.files.writing import check_no_input
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    class Row(Protocol):
+    class _Row(Protocol):
         """An object that can be written as a row."""
 
         def to_dict(self) -> Mapping[str, Any]: ...
 
-
-__all__ = ["SideFile", "Store", "make_room"]
 
 PRIVATE: Final = 0o600
 CHUNK_BYTES: Final = 1 << 16
@@ -95,7 +93,7 @@ class Store:
             os.close(self._descriptor)
             raise
 
-    def append(self, record: Row) -> None:
+    def append(self, record: _Row) -> None:
         """Write one row and sync it to disk.
 
         Raises

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.run.job import Job, Policy
 
-__all__ = ["Cluster"]
-
 START_S: Final = 180.0
 """Maximum time for a node to start an actor; a busy node takes a minute or more."""
 

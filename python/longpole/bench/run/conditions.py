@@ -29,15 +29,6 @@ if TYPE_CHECKING:
 
     Window: TypeAlias = tuple[int, int]
 
-__all__ = [
-    "Conditions",
-    "Moment",
-    "Sampling",
-    "is_disturbed",
-    "is_disturbed_by",
-    "summarise_conditions",
-]
-
 # NVBench's rule: a clock below this fraction of the usual one means a throttled device.
 _LOWEST_CLOCK: Final = 0.75
 

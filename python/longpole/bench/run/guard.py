@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.run.conditions import Sampling
 
-__all__ = ["Ending", "Guard", "GuardLostError", "Order", "Stream", "run_once"]
-
 Stream = Literal["stdout", "stderr"]
 
 HEADER: Final = struct.Struct("<cI")

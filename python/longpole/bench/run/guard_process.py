@@ -14,8 +14,6 @@ from importlib.machinery import ExtensionFileLoader, SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from types import ModuleType
 
-__all__ = ["main"]
-
 
 def main(core_path: str, sampling: str, *leases: str) -> None:
     """Guard until the runner closes its end of the pipe."""

@@ -21,17 +21,6 @@ if TYPE_CHECKING:
 
     from longpole.devices import Busy
 
-__all__ = [
-    "LONGEST_S",
-    "Job",
-    "Plan",
-    "Policy",
-    "check_plan_can_be_written",
-    "parse_argv",
-    "plan_path",
-    "read_jobs",
-]
-
 _SCHEMA: Final = "longpole.bench.plan/1"
 
 LONGEST_S: Final = 1_000_000_000

@@ -24,18 +24,6 @@ if TYPE_CHECKING:
     from longpole.bench.extraction import Extraction, MeasuredRow, OmittedRows
     from longpole.bench.run.guard import Ending, Stream
 
-__all__ = [
-    "NO_RESULTS",
-    "Found",
-    "Judgement",
-    "Output",
-    "Tail",
-    "check_format",
-    "judge",
-    "launch_can_pass",
-    "spread_of_repeats",
-]
-
 NO_RESULTS: Final = "none"
 TAIL_BYTES: Final = 64 << 10
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from longpole.bench.run.worker import Worker
     from longpole.devices import Provider
 
-__all__ = ["ENGINES", "Engine", "Runner", "Running", "Slot", "Status"]
-
 Engine = Literal["local", "ray"]
 ENGINES: Final = ("local", "ray")
 

@@ -21,8 +21,6 @@ from io import StringIO
 from threading import Event, Thread
 from typing import Any
 
-__all__ = ["THERMAL", "Sampler", "release_clock", "thermal_events", "waited_us"]
-
 _PRESSURE = "/proc/pressure/cpu"
 
 # Counts for the whole package, independent of the core of a program; not on virtual machines.

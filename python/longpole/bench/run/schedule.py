@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from longpole.bench.records.record import Outcome
     from longpole.bench.run.job import Job
 
-__all__ = ["Schedule", "Task"]
-
 
 @dataclass(eq=False, slots=True)
 class Task:

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from longpole.bench.run.schedule import Task
     from longpole.devices import Device, Provider
 
-__all__ = ["LocalWorker", "Tried", "Worker", "device_lost", "worker_lost"]
-
 KEPT_TAIL_BYTES: Final = 4096
 CAN_BE_RETRIED: Final = frozenset({Outcome.NONZERO, Outcome.SIGNAL})
 

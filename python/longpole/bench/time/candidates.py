@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from longpole.bench.time.workers import DeviceInUse
     from longpole.devices import Busy
 
-__all__ = ["Candidates"]
-
 _END_S: Final = 60.0
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     Function: TypeAlias = Callable[[], object]
 
-__all__ = ["Cache", "Clock", "CpuClock", "FakeClock", "Pressure", "Steady", "ThermalEvents"]
-
 Cache: TypeAlias = Literal["cold", "hot", "graph"]
 
 _LAUNCHED: Final = (

@@ -21,8 +21,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["main"]
-
 _MOST_TURNS = 100
 _SHELL_STARTS = 10
 _KIB = 1024

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.run.conditions import Conditions
 
-__all__ = ["CommandPlan", "command_argv", "command_records", "without_disturbed"]
-
 _SPARE_EXECUTIONS = 3
 
 

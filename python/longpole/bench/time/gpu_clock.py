@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     Function: TypeAlias = Callable[[], object]
 
-__all__ = ["GpuClock", "GpuLibrary", "WrongStreamError", "flush_size_bytes"]
-
 # The largest last cache so far is that of the MI300X; some devices report a smaller one.
 _SMALLEST_FLUSH_BYTES: Final = 320 << 20
 _FLUSH_FACTOR: Final = 1.25

@@ -29,18 +29,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.run.conditions import Conditions
 
-__all__ = [
-    "Subject",
-    "alive",
-    "check_result",
-    "failures_noted",
-    "make_batches_alike",
-    "measure",
-    "measure_in_turns",
-    "sample_in_turns",
-    "warm_up",
-]
-
 
 def measure(
     function: Callable[[], object],

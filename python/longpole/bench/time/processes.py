@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from longpole.bench.comparison.compare import Comparison, Verdict, compare
-from longpole.bench.comparison.differences import LOOKS
+from longpole.bench.comparison.compare import compare
+from longpole.bench.comparison.differences import LOOKS, Comparison, Verdict
 from longpole.bench.records.environment import fingerprint
 from longpole.bench.records.record import Record
 from longpole.bench.run.guard import Ending, Guard, run_once
@@ -39,15 +39,6 @@ if TYPE_CHECKING:
     from longpole.bench.time.commands import CommandPlan
     from longpole.bench.time.workers import DeviceInUse
     from longpole.devices import Busy
-
-__all__ = [
-    "ALONE",
-    "Campaign",
-    "TargetError",
-    "compare_points",
-    "configurations",
-    "time_in_processes",
-]
 
 ALONE: Final = 7
 """Number of runs of a function without a comparison."""

@@ -21,16 +21,6 @@ if TYPE_CHECKING:
     Function: TypeAlias = Callable[..., object]
     Point: TypeAlias = Mapping[str, int | float | str]
 
-__all__ = [
-    "bound",
-    "config_labels",
-    "find_function",
-    "find_member",
-    "key_of",
-    "rotating",
-    "under_config",
-]
-
 
 def find_function(name: str) -> Function:
     """Find a function, and its module as `python -m` would.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from longpole.rows.statistics.samples import Summary
 
-__all__ = ["Effort", "Stop", "Timing", "Work", "WorkPlan", "evaluate"]
-
 _GIGA: Final = 1e9
 _TERA: Final = 1e12
 _NS_PER_S: Final = 1e9

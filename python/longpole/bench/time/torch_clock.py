@@ -35,15 +35,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.time.clocks import Cache
 
-__all__ = [
-    "CaptureError",
-    "CuptiClock",
-    "TorchClock",
-    "captured",
-    "flush_buffer",
-    "torch_with_device",
-]
-
 _NS_PER_MS: Final = 1e6
 
 

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.time.clocks import Cache, Clock
 
-__all__ = ["CLOCKS", "main", "make_clock"]
-
 CLOCKS: Final[Mapping[str, Callable[[Cache], Clock]]] = {
     "torch": TorchClock,
     "cupti": CuptiClock,

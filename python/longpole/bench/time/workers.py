@@ -25,16 +25,6 @@ if TYPE_CHECKING:
     from longpole.bench.run.guard import Ending
     from longpole.devices import Busy
 
-__all__ = [
-    "IMPORT_S",
-    "DeviceInUse",
-    "device_in_use",
-    "guard_of",
-    "order",
-    "outcome_of",
-    "worker_order",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class DeviceInUse:

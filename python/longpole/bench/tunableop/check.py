@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.tunableop.records import Line, Validators
 
-__all__ = ["PROBLEMS", "Problem", "ProblemKind", "check"]
-
 Severity: TypeAlias = Literal["error", "warning", "info"]
 """An error if tuned results are lost or torch fails, a warning if they may be."""
 

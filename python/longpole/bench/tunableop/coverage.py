@@ -22,18 +22,6 @@ if TYPE_CHECKING:
     from longpole.bench.tunableop.inputs import Argument, Key
     from longpole.bench.tunableop.records import Line
 
-__all__ = [
-    "Coverage",
-    "CoverageRow",
-    "Match",
-    "MatchKind",
-    "Product",
-    "ProductKind",
-    "ProductRow",
-    "Tuned",
-    "coverage",
-]
-
 MatchKind: TypeAlias = Literal["tuned", "wildcard", "same_size", "missing"]
 """`tuned`: by its own row. `missing`: no row. `wildcard`: only a wildcard row matches, which torch
 uses with `WILDCARD_FALLBACK=1` and without tuning; not counted as tuned. `same_size`: a row has the

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.tunableop.inputs import Key
 
-__all__ = ["DiffRow", "Speedup", "SpeedupRow", "diff", "loaded", "speedup"]
-
 
 class DiffRow(Row):
     """A GEMM that differs; null on a side without a row for it."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.tunableop.inputs import Key
 
-__all__ = ["DEFAULT", "pin", "select", "unpin"]
-
 DEFAULT: Final = "Default"
 """The solution that torch chooses without tuning."""
 

@@ -18,19 +18,6 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = [
-    "PREFIX",
-    "VARIABLES",
-    "Installed",
-    "Phase",
-    "Variable",
-    "environment",
-    "environment_warnings",
-    "installed_validators",
-    "installed_version",
-    "release_of",
-]
-
 PREFIX: Final = "PYTORCH_TUNABLEOP_"
 
 Phase: TypeAlias = Literal["collect", "tune", "use"]

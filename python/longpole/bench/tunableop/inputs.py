@@ -14,20 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAli
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "DTYPES",
-    "UNKNOWN",
-    "Argument",
-    "Gemm",
-    "Key",
-    "Size",
-    "gemm_of",
-    "is_contiguous",
-    "multiplies",
-    "recorded",
-]
-
-
 Size: TypeAlias = int | Literal["*"]
 """A size, or `*` for any size (torch 2.15)."""
 

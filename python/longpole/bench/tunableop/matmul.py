@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.tunableop.inputs import Argument, Gemm
 
-__all__ = ["NOT_TUNABLE", "PRODUCTS", "SCALED", "gemms_of", "scaled_gemms"]
-
 SCALED: Final = ("aten::_scaled_mm", "aten::_scaled_mm_v2")
 """The scaled products; the second, from torch 2.10 on, has the kind of scaling as an argument."""
 

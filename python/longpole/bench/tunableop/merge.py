@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.tunableop.inputs import Key
 
-__all__ = ["Conflict", "Merged", "Policy", "merge", "merge_by_validators", "render_results"]
-
 Policy: TypeAlias = Literal["fastest", "first", "error"]
 
 _CONFLICTS_AT_A_TIME: Final = 1_000

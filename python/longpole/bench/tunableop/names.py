@@ -19,18 +19,6 @@ from longpole.words.data import Data, computed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = [
-    "RESULTS",
-    "UNTUNED",
-    "ProcessFile",
-    "all_ordinals",
-    "files",
-    "full_name",
-    "name_warnings",
-    "ordinal_of",
-    "with_ordinal",
-]
-
 RESULTS: Final = "tunableop_results.csv"
 UNTUNED: Final = "tunableop_untuned.csv"
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["frames_of", "named", "names_at", "outline_of", "spans", "width"]
-
 _PART_BYTES: Final = 1 << 20
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _ROWS_AT_A_TIME: Final = 10_000

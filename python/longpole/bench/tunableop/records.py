@@ -21,24 +21,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.tunableop.inputs import Key
 
-__all__ = [
-    "OUTCOME",
-    "Block",
-    "GemmRow",
-    "Line",
-    "Source",
-    "TunableFile",
-    "Validators",
-    "blocks_of",
-    "check_rows",
-    "in_order",
-    "others_of",
-    "read",
-    "read_all",
-    "require_rows",
-    "validators_of",
-]
-
 Validators: TypeAlias = tuple[tuple[str, str], ...]
 """Keys and values to which a file is tied, in file order."""
 

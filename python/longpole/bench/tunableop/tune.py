@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.tunableop.inputs import Key
 
-__all__ = ["WORKER", "Failure", "Tuning", "tune", "work_folder"]
-
 WORKER: Final = (sys.executable, "-m", "longpole.bench.tunableop.worker")
 """The worker that tunes with torch."""
 

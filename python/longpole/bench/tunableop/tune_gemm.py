@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     Multiply: TypeAlias = Callable[..., Any]
 
-__all__ = ["Attempt", "GemmTuning", "Limits", "tune_gemm"]
-
 Shape: TypeAlias = "Gemm | tuple[int, int, int]"
 """A GEMM, or M, N and K of `A[M, K] @ B[K, N]` in float32."""
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.tunableop.inputs import Key
 
-__all__ = ["Share", "costs", "gather_untuned", "share_out", "split", "untuned_file"]
-
 K = TypeVar("K")
 
 

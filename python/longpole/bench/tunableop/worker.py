@@ -17,8 +17,6 @@ from longpole.bench.tunableop.environment import release_of
 from longpole.bench.tunableop.records import read
 from longpole.errors import LongpoleError, MissingDependencyError
 
-__all__ = ["REFUSED", "main", "tunable_backend"]
-
 REFUSED: Final = 5
 """Exit status of a worker that cannot tune anything here."""
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from longpole.bench.tune.space import Point
     from longpole.bench.tune.task import Task
 
-__all__ = ["Commands"]
-
 _QUOTED: Final = 300
 _IN_TURNS: Final = " in turns"
 

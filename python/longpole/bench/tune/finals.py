@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
-from longpole.bench.comparison.compare import Verdict, compare
-from longpole.bench.comparison.differences import LOOKS
+from longpole.bench.comparison.compare import compare
+from longpole.bench.comparison.differences import LOOKS, Verdict
 from longpole.bench.tune.space import label_of
 from longpole.rows.statistics import Interval
 from longpole.words.data import Data
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.comparison.differences import Difference
     from longpole.bench.tune.space import Point
-
-__all__ = ["Finalist", "Finals", "Turns", "finalists_of", "hold_finals"]
 
 
 class Turns(Protocol):

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from longpole.bench.tune.task import Task
     from longpole.devices import Busy
 
-__all__ = ["SCREENING_S", "Functions"]
-
 SCREENING_S: Final = 0.2
 
 

@@ -13,8 +13,6 @@ from longpole.files.opening import short_text
 if TYPE_CHECKING:
     import os
 
-__all__ = ["read_t1"]
-
 _MOST_BYTES_OF_T1: Final = 10_000_000
 _SHOWN_CHARACTERS: Final = 100
 _RANGE: Final = re.compile(r"(?:list\()?range\(([-\d, ]+)\)\)?")

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from longpole.bench.records.record import Record
     from longpole.bench.tune.space import Point
 
-__all__ = ["Candidate", "Ledger", "Objective", "Step", "measuring_s"]
-
 _NS_PER_S: Final = 1e9
 
 

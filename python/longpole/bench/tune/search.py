@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from longpole.bench.tune.task import Task
     from longpole.devices import Device
 
-__all__ = ["Bench", "Tuning", "evaluated", "search", "tune"]
-
 Stage: TypeAlias = Literal["screening", "finals"]
 
 _MOST_TURNS: Final = 25

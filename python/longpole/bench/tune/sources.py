@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["digest_of", "environment_digest", "imported_files", "program_files"]
-
 _MOST_BYTES: Final = 10_000_000
 """Maximum size of a file whose contents count; of a larger one, size and time of change do."""
 _MOST_FILES: Final = 1_000

@@ -12,8 +12,6 @@ from typing import Any, Final, Self, TypeAlias
 
 from longpole.bench.expressions import ExpressionError, compute, names_in
 
-__all__ = ["Point", "Space", "TaskError", "Value", "label_of", "powers_of_two"]
-
 Value: TypeAlias = int | float | str | bool
 Point: TypeAlias = Mapping[str, Value]
 

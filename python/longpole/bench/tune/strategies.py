@@ -22,19 +22,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.tune.space import Point, Space, Value
 
-__all__ = [
-    "STRATEGIES",
-    "Effort",
-    "Evaluate",
-    "Strategy",
-    "exhaustive",
-    "find_strategy",
-    "halving",
-    "kernel_tuner_search",
-    "optuna_search",
-    "random",
-]
-
 
 class Evaluate(Protocol):
     """Runs points until each has `n_runs` runs; returns their costs, None for a failed one."""

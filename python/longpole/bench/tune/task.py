@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from longpole.bench.tune.space import Point, Value
 
-__all__ = ["Command", "Function", "Task", "filled", "read_task"]
-
 Made = TypeVar("Made")
 
 _HOLE: Final = re.compile(r"\{([A-Za-z_]\w*)\}")

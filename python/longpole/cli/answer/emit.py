@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.report.text import Terminal
 
-__all__ = ["Answer", "ClosedPipeError", "emit", "failed"]
-
 _WIDE: Final = 200
 _MORE: Final = "For more, set COLUMNS=200; for all, with names as recorded, see --json."
 _MORE_OF_WIDE: Final = "For all, with names as recorded, see --json."

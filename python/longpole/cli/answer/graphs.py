@@ -20,16 +20,6 @@ if TYPE_CHECKING:
     from longpole.formats.convert.execution_trace import Deviation, Replay
     from longpole.report.blocks import Block, Style
 
-__all__ = [
-    "Findings",
-    "GraphFinding",
-    "checked_graph",
-    "exit_code_of_graph",
-    "finding_blocks",
-    "known_of_replay",
-    "replay_warnings",
-]
-
 _LARGEST_ERROR: Final = 0.05
 """Published error of graphs with these kinds of dependencies: 3.3 %."""
 _TOO_SHORT: Final = (

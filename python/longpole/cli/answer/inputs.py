@@ -21,17 +21,6 @@ if TYPE_CHECKING:
     from longpole.report.document import Record
     from longpole.trace.trace import Trace
 
-__all__ = [
-    "csv_rows",
-    "describe",
-    "json_rows",
-    "name_of",
-    "record_of",
-    "records_of",
-    "warnings_of",
-    "warnings_of_ranks",
-]
-
 _ROWS_AT_A_TIME: Final = 10_000
 _NOT_ASCII: Final = re.compile("[^\x00-\x7f]")
 _NOT_PLAIN: Final = r"^[^0-9A-Za-z_(]|[^ -~]"

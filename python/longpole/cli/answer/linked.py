@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.report.document import Record
 
-__all__ = ["Linked", "linked_answer"]
-
 _SHOWN: Final = 5
 """Number of waits that the text lists; JSON lists all."""
 

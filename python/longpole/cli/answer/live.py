@@ -16,8 +16,6 @@ from longpole.words.wording import escape
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["Live", "bar", "is_watched", "reading"]
-
 _LEAST_INTERVAL_S: Final = 0.1
 _WIDTH: Final = 80
 _BAR_CHARACTERS: Final = 30

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.report.document import Record
 
-__all__ = ["profile_answers", "traces_and_profiles"]
-
 _SCHEMA: Final = "longpole.mindspore/1"
 _SHOWN: Final = 10
 

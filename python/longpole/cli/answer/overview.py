@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from longpole.tables.summary import Summary
     from longpole.trace.trace import Trace
 
-__all__ = ["gain_parts", "overview", "path_stack", "tiles"]
-
 _MOST_DEVICES: Final = 4
 
 # If less than this share of the kernel time has known work, the utilisation is not meaningful.

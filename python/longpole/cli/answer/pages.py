@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     Named = tuple[str, Trace]
 
-__all__ = ["facts_of", "known_limits", "names_of"]
-
 _LIMITS: Final = (
     "Gains are upper bounds: they assume that a change causes no new work.",
     "Gains overlap, so they must not be added up.",

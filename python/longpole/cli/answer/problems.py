@@ -27,8 +27,6 @@ from longpole.words.wording import escape
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Problem", "require", "usage_errors"]
-
 _SAME_RUN: Final = "give the two files of one rank of one run, recorded together"
 _OF_CLICK: Final = ("Missing ", "Invalid value", "Option ", "Got unexpected")
 _SYSTEM_ERRORS: Final = {

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.tables.served import Serving
 
-__all__ = ["serving_blocks"]
-
 _MARKS: Final = {
     "annotation": "marked by annotations",
     "python_function": "marked by Python functions",

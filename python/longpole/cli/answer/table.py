@@ -42,25 +42,10 @@ if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
     from longpole.cli.answer.windows import Found
     from longpole.engine.windows import Window
-    from longpole.remedies.parts import Side
+    from longpole.remedies.sides import Side
     from longpole.report.blocks import Block
     from longpole.trace.allocations import Allocations
     from longpole.trace.trace import Trace
-
-__all__ = [
-    "TABLE",
-    "WHOLE_TABLES",
-    "Shown",
-    "TableData",
-    "groups_for",
-    "listed_tables",
-    "memory_table",
-    "path_table",
-    "question_table",
-    "rows_of_path",
-    "rows_of_question",
-    "tables",
-]
 
 TABLE: Final = "longpole.table/1"
 WHOLE_TABLES: Final = frozenset(("steps",))

@@ -28,19 +28,6 @@ if TYPE_CHECKING:
     from longpole.tables.findings import Finding
     from longpole.trace.trace import Trace
 
-__all__ = [
-    "Found",
-    "abstained",
-    "abstentions",
-    "caveats",
-    "code_of",
-    "exit_code_of",
-    "known_of",
-    "known_of_trace",
-    "known_of_window",
-    "window_warnings",
-]
-
 # Findings of `check` that explain why nothing can be measured.
 _REASONS: Final = frozenset(
     {

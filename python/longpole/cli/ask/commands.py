@@ -13,8 +13,6 @@ from longpole.cli.ask.suggestions import closest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Commands"]
-
 
 class Commands(click.Group):
     """The commands of a folder; help and completion of their names import none of them."""

@@ -12,8 +12,6 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["CommandBehindDashes", "OutputPath", "behind_dashes", "given_files"]
-
 _BEHIND: Final = "after --"
 _OUTPUTS: Final = (
     *(".csv", ".json", ".jsonl", ".html", ".md", ".txt", ".parquet", ".gz", ".longpole", ".svg"),

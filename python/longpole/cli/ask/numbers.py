@@ -11,21 +11,6 @@ import click
 
 from longpole.words import wording
 
-__all__ = [
-    "COUNT",
-    "COUNT_OR_ZERO",
-    "GIGABYTES",
-    "MOST_DEVICES",
-    "MOST_THREADS",
-    "NUMBER",
-    "RATE",
-    "SECONDS",
-    "SECONDS_OR_ZERO",
-    "gate_option",
-    "nanoseconds",
-    "parse_share",
-]
-
 _MOST: Final = 1_000_000_000
 """Maximum number of items to list, run or skip."""
 MOST_DEVICES: Final = 1_024

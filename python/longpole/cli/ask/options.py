@@ -23,21 +23,6 @@ if TYPE_CHECKING:
 
     from longpole.cli.answer.emit import Answer
 
-__all__ = [
-    "Options",
-    "answer_options",
-    "answers",
-    "force_option",
-    "gather",
-    "output_options",
-    "resume_option",
-    "reuse_option",
-    "shared_options",
-    "top_option",
-    "vocabulary_option",
-]
-
-
 Command = TypeVar("Command", bound="Callable[..., int]")
 
 

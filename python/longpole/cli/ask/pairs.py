@@ -8,8 +8,6 @@ import click
 
 from longpole.cli.ask.numbers import NUMBER
 
-__all__ = ["et_option", "iteration_option"]
-
 et_option: Final = click.option(
     "--et",
     "execution",

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from longpole.cli.ask.options import Options
     from longpole.jobs.trace_set import TraceSet
 
-__all__ = ["answer_ranks", "rank_progress", "reading_options", "sources_argument", "workers_option"]
-
 _PATH = click.Path(readable=False)  # only for the shell completion of file names
 
 sources_argument = click.argument(

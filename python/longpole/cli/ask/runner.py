@@ -11,8 +11,6 @@ from longpole.cli.ask.numbers import COUNT, COUNT_OR_ZERO, SECONDS, SECONDS_OR_Z
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["device_options", "devices_option", "runner_options"]
-
 Command = TypeVar("Command", bound="Callable[..., int]")
 
 

@@ -10,8 +10,6 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["closest", "with_suggestion"]
-
 _CLOSE: Final = 0.75
 """Similarity from which a name counts as a misspelling."""
 _WHOLE_COMMANDS: Final = ("summary", "path", "whatif", "table", "report", "convert", "ranks")

@@ -28,17 +28,6 @@ if TYPE_CHECKING:
     from longpole.report.document import AbstentionCode
     from longpole.trace.trace import Trace
 
-__all__ = [
-    "FILE",
-    "answer_each",
-    "capture_option",
-    "given_memory_file",
-    "named_traces",
-    "trace_argument",
-    "traces_argument",
-    "traces_of",
-]
-
 _NOT_TRACES: Final = ("no_trace_events", "other_kind_of_file")
 FILE = click.Path(allow_dash=True, readable=False)  # only for the shell completion of file names
 

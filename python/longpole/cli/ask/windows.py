@@ -27,21 +27,6 @@ if TYPE_CHECKING:
     from longpole.remedies.gains import Gain
     from longpole.trace.trace import Trace
 
-__all__ = [
-    "DURATION",
-    "NO_WORK",
-    "OF_TIME",
-    "Asked",
-    "Chosen",
-    "Recording",
-    "as_recorded_option",
-    "data_load_option",
-    "profiler_options",
-    "step_name_option",
-    "step_option",
-    "window_options",
-]
-
 _LAST_NS: Final = 2**63 - 1
 _ABSOLUTE: Final = click.IntRange(-_LAST_NS, _LAST_NS)
 _INTEGER: Final = re.compile(r"-?\d+")

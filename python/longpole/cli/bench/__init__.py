@@ -8,8 +8,6 @@ import click
 
 from longpole.cli.ask.commands import Commands
 
-__all__ = ["bench"]
-
 
 class Bench(Commands):
     """The commands of `bench`."""

@@ -31,12 +31,10 @@ from longpole.words.data import Row
 from longpole.words.wording import escape, share
 
 if TYPE_CHECKING:
-    from longpole.bench.comparison.compare import Comparison
+    from longpole.bench.comparison.differences import Comparison
     from longpole.cli.answer.emit import Answer
     from longpole.report.blocks import Block
     from longpole.report.document import Record
-
-__all__ = ["compare"]
 
 _SCHEMA: Final = "longpole.bench.compare/1"
 _SIDES: Final = 2

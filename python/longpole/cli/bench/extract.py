@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.report.document import Record
 
-__all__ = ["extract"]
-
 _SCHEMA: Final = "longpole.bench.extract/1"
 _COLUMNS: Final = (
     Column("operation", "name"),

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
     from longpole.report.blocks import Block
 
-__all__ = ["MOST_RECORDS", "Results", "results_answer"]
-
 MOST_RECORDS: Final = 10_000
 _SCHEMA: Final = "longpole.bench.compare/1"
 _AT_A_TIME: Final = 10_000

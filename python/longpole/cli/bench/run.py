@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from longpole.bench import Job
     from longpole.cli.bench.session import Session
 
-__all__ = ["run"]
-
 
 @click.command(cls=CommandBehindDashes)
 @answers("longpole.cli.bench.session:Summary")

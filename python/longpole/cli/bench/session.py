@@ -32,14 +32,6 @@ if TYPE_CHECKING:
     from longpole.devices import Found
     from longpole.report.blocks import Block
 
-__all__ = [
-    "Session",
-    "changes_since",
-    "continued_by",
-    "run_session",
-    "stopped_by_signals",
-]
-
 _SCHEMA: Final = "longpole.bench.run/1"
 _LIMITS: Final = ("timeout_s", "total_timeout_s", "grace_s", "retries", "busy", "lock_clock_mhz")
 _SHOWN_FAILURES: Final = 10

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     Point: TypeAlias = dict[str, int | float | str]
     from collections.abc import Sequence
 
-__all__ = ["time"]
-
 _DTYPES: Final = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8")
 _COMMANDS: Final = {
     "keys": click.option(

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
     from longpole.report.blocks import Block, Cell
 
-__all__ = ["timings_answer"]
-
 _SCHEMA: Final = "longpole.bench.time/1"
 _MIB: Final = 1 << 20
 _GIGA: Final = 1e9

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from longpole.formats.convert.flame import Time
 
-__all__ = ["convert"]
-
 _ENDINGS: Final[dict[str, tuple[str, ...]]] = {
     "table": TABLE_ENDINGS,
     "flame": (".folded", ".speedscope.json"),

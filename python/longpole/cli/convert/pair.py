@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from longpole.jobs.linked_ranks import LinkedRanks
     from longpole.report.blocks import Block
 
-__all__ = ["ConvertedGraphs", "convert_pair"]
-
 
 class Pair(Row):
     """A written graph, and the two files it was made from."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from longpole.jobs.trace_set import TraceSet
     from longpole.report.blocks import Block
 
-__all__ = ["ConvertedRanks", "convert_ranks", "traces_in"]
-
 
 def traces_in(traces: Sequence[str]) -> list[str]:
     """List the traces that a command was given, with those of one folder, pattern or address."""

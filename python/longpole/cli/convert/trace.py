@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from longpole.formats.convert.flame import Stack, Time
     from longpole.trace.trace import Trace
 
-__all__ = ["convert_trace"]
-
 
 def convert_trace(
     path: str,

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["SCHEMA", "TABLE_ENDINGS", "Converted", "write_table"]
-
 SCHEMA: Final = "longpole.convert/1"
 TABLE_ENDINGS: Final = (".parquet", ".arrow", ".csv", ".jsonl")
 _WRITERS: Final[dict[str, Callable[[pl.DataFrame, Path], None]]] = {

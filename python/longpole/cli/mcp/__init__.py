@@ -13,8 +13,6 @@ from longpole.errors import MissingDependencyError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["mcp"]
-
 
 @click.command()
 @click.argument(

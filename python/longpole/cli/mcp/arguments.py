@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from longpole.words.json_schema import Schema
 
-__all__ = ["check_arguments", "checked", "traces_in"]
-
 _LONGEST: Final = 10_000
 _TYPES: Final = {
     "string": "a string",

@@ -10,8 +10,6 @@ from longpole.words.wording import escape
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["MOST_BYTES", "bounded", "events_in", "size_of", "visible"]
-
 MOST_BYTES: Final = 60_000
 """Maximum length of an answer as JSON, in UTF-8 bytes."""
 

@@ -11,8 +11,6 @@ import json
 import re
 from typing import Any, Final
 
-__all__ = ["readable"]
-
 _DEEPEST: Final = 60
 _MOST_DIGITS: Final = 40
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from anyio.abc import ByteReceiveStream, Process
 
-__all__ = ["Limits", "Workers", "serve", "server_of"]
-
 _COMMAND: Final = (sys.executable, "-P", "-m", "longpole.cli.mcp.worker")
 _MOST_AT_ONCE: Final = 4
 _MOST_TOLD: Final = 4_000

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from longpole.words.json_schema import Schema
 
-__all__ = ["TOOLS", "call", "input_schema", "output_schema", "purpose", "refused"]
-
 Answer = dict[str, Any]
 
 _WINDOW: Final = ("step", "window", "step_name", "step_time")

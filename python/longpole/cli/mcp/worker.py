@@ -18,8 +18,6 @@ from longpole._core import confine
 from longpole.cli.mcp.bounds import bounded, visible
 from longpole.cli.mcp.tools import call, refused
 
-__all__ = ["main", "watch"]
-
 _GRACE_S: Final = 5
 _MOST_ROWS: Final = 50
 _ABOVE: Final = "a question may take at most {:g} GB of memory"

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     Named = tuple[str, Trace]
 
-__all__ = ["WrittenReport", "report"]
-
 _SCHEMA: Final = "longpole.report/1"
 
 # A file without an ending, such as /dev/stdout, gets a page.

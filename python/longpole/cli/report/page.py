@@ -33,15 +33,13 @@ if TYPE_CHECKING:
     from longpole.cli.ask.windows import Asked
     from longpole.engine.critical_path.path import CriticalPath
     from longpole.engine.windows import Window
-    from longpole.remedies.parts import Side
+    from longpole.remedies.sides import Side
     from longpole.report.blocks import Block
     from longpole.report.sections import Part
     from longpole.tables.summary import Summary
     from longpole.trace.trace import Trace
 
     Named = tuple[str, Trace]
-
-__all__ = ["APART", "report_page"]
 
 _TOP: Final = 15
 # Maximum rows of each table, for one trace and for several.

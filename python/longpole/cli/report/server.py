@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path import CriticalPath
     from longpole.report.sections import Page
 
-__all__ = ["Server", "perfetto_link"]
-
 _HOST: Final = "127.0.0.1"
 _PERFETTO: Final = "https://ui.perfetto.dev"
 _COOKIE: Final = "longpole"

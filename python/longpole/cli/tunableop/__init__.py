@@ -8,8 +8,6 @@ import click
 
 from longpole.cli.ask.commands import Commands
 
-__all__ = ["tunableop"]
-
 
 class TunableOp(Commands):
     """The commands of `tunableop`."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 from longpole.cli.tunableop.rows import rows_answer
 
-__all__ = ["check"]
-
 _STYLES: Final[dict[str, Style]] = {"error": "bad", "warning": "warn", "info": "dim"}
 _MOST_LINES: Final = 8
 _MOST_PLACES: Final = 3

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 from longpole.cli.tunableop.rows import MOST_ROWS, rows_answer
 
-__all__ = ["coverage_answer", "execution_coverage_answer", "gemm_coverage_answer"]
-
-
 _OTHER_KIND = "other_kind_of_file"
 _KINDS: Final = {
     "unknown": "unknown: the shapes were not recorded, or the signature cannot be derived",

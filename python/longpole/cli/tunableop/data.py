@@ -14,22 +14,6 @@ from longpole.bench.tunableop.records import GemmRow
 from longpole.bench.tunableop.tune import Failure
 from longpole.words.data import Row
 
-__all__ = [
-    "Checked",
-    "Differences",
-    "Edited",
-    "EditedRow",
-    "KeyRow",
-    "ProcessFiles",
-    "Recorded",
-    "RecordedCoverage",
-    "Shown",
-    "Tuned",
-    "UntunedRow",
-    "VariableRow",
-    "Variables",
-]
-
 
 class Checked(Row):
     """The problems of a file."""

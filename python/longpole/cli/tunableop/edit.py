@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 from longpole.cli.tunableop.rows import MOST_ROWS, rows_answer
 
-__all__ = ["edit"]
-
 _VALIDATORS: Final = "validators"
 _NONE: Final = "none"
 

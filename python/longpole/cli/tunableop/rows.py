@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
     from longpole.report.blocks import Block
 
-__all__ = ["MOST_ROWS", "MOST_SHOWN", "column_of", "frame_rows", "rows_answer"]
-
 MOST_ROWS: Final = 20
 MOST_SHOWN: Final = 1_000
 _COUNTS: Final = {"calls", "conflicts", "dropped", "flops", "gemms"}

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 from longpole.cli.tunableop.rows import MOST_ROWS, MOST_SHOWN, frame_rows, rows_answer
 
-__all__ = ["show"]
-
 _TWO: Final = 2
 _SHOWN: Final[Mapping[Column, str]] = {
     Column("line", "number"): "line",

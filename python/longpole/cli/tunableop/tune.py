@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 from longpole.cli.tunableop.rows import rows_answer
 
-__all__ = ["tune"]
-
 
 @click.command()
 @answers("longpole.cli.tunableop.data:Tuned")

@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from longpole.report.document import Record
     from longpole.trace.trace import Trace
 
-__all__ = ["WhatIfData", "whatif"]
-
 _MOST_NAMES: Final = 5
 _MOST_NAMES_IN_DATA: Final = 10
 _LEAST_GAIN: Final = 0.001

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block, Cell
     from longpole.trace.trace import Trace
 
-__all__ = ["remedy_blocks"]
-
 _MOST_SEGMENTS: Final = 10
 _WIDEST: Final = 40
 

@@ -11,7 +11,7 @@ from longpole.cli.ask.suggestions import closest
 from longpole.remedies.catalogue import RemedyId, remedies
 from longpole.remedies.evidence import Measurement, in_words, measured
 from longpole.remedies.model import Effort
-from longpole.remedies.parts import Side
+from longpole.remedies.sides import Side
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Value, tabulated
 from longpole.report.document import Document
 from longpole.words.data import Row, plain
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
     from longpole.remedies.model import Remedy
     from longpole.report.blocks import Block
-
-__all__ = ["SCHEMA", "Explained", "RemedyType", "chosen_remedies", "explained", "explanation"]
 
 SCHEMA: Final = "longpole.whatif/1"
 _COLUMNS: Final[dict[Column, Value]] = {

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
     from longpole.trace.trace import Trace
 
-__all__ = ["SomeRemedies", "remedies_in", "remedy_answer", "share_of_steps"]
-
 _LAST_LINES: Final = 3
 
 # If a side saves less than this, remedies of that side are not looked for or hardly save anything.

@@ -5,7 +5,9 @@ always along what finished last; a wait is replaced by what it waited for; the s
 window to the nanosecond.
 """
 
-from longpole.engine.critical_path.changes import Change, Drop, RemoveWait, Scale
-from longpole.engine.critical_path.path import CriticalPath, WhatIf
-
-__all__ = ["Change", "CriticalPath", "Drop", "RemoveWait", "Scale", "WhatIf"]
+from longpole.engine.critical_path.changes import Change as Change
+from longpole.engine.critical_path.changes import Drop as Drop
+from longpole.engine.critical_path.changes import RemoveWait as RemoveWait
+from longpole.engine.critical_path.changes import Scale as Scale
+from longpole.engine.critical_path.path import CriticalPath as CriticalPath
+from longpole.engine.critical_path.path import WhatIf as WhatIf

@@ -16,23 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from fractions import Fraction
 
-__all__ = [
-    "Change",
-    "ChangeData",
-    "Drop",
-    "EventKind",
-    "Insert",
-    "RemoveWait",
-    "Replace",
-    "Scale",
-    "TimeRange",
-    "WaitKind",
-    "WorkKind",
-    "change_of",
-    "kind_named",
-    "parts_of",
-]
-
 WorkKind = Literal[
     "operator",
     "runtime",

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from longpole.files.damage import Damage
     from longpole.report.blocks import Block
 
-__all__ = ["MEANINGS", "kinds_chart", "name_outside_operators", "path_blocks"]
-
 _SMALLEST_SHARE: Final = 0.01
 _DOUBT: Final = "which may have another cause or follows an unexplained gap"
 _RECORD_LAUNCHES: Final = (
@@ -67,7 +65,7 @@ MEANINGS: Final = {
 """Meaning of each kind of time on a path."""
 
 
-class PathSummary(Protocol):
+class _PathSummary(Protocol):
     """The values that an explanation of a path is made of."""
 
     @property
@@ -95,7 +93,7 @@ class PathSummary(Protocol):
     def operators_of(self, events: Sequence[int]) -> Sequence[str | None]: ...
 
 
-def path_blocks(path: PathSummary, top: int) -> list[Block]:
+def path_blocks(path: _PathSummary, top: int) -> list[Block]:
     """Show a path: a chart of its kinds, the `top` names that take the most time, and warnings."""
     blocks: list[Block] = [Sentence(f"Total {duration(path.length_ns)}:"), kinds_chart(path)]
     names = _together(path.name_totals)[:top]
@@ -140,7 +138,7 @@ def _name_of(row: Mapping[str, Any]) -> str | None:
     return name if kernel is None else f"launch of {kernel}"
 
 
-def _names(path: PathSummary, rows: Sequence[Mapping[str, Any]]) -> Table:
+def _names(path: _PathSummary, rows: Sequence[Mapping[str, Any]]) -> Table:
     """Show the names that take the most time; GPU activities by operator, if known."""
     launched = [
         row["longest_event"]
@@ -165,7 +163,7 @@ def _names(path: PathSummary, rows: Sequence[Mapping[str, Any]]) -> Table:
     return Table([*columns, _EVENT], cells)
 
 
-def kinds_chart(path: PathSummary) -> Chart:
+def kinds_chart(path: _PathSummary) -> Chart:
     """Return the parts of a path by kind, largest first; small ones are combined."""
     kinds = [(row["kind"], row["duration_ns"], row["share"]) for row in path.kind_totals]
     rows = [row for row in kinds if row[2] >= _SMALLEST_SHARE or row[0] in _ALWAYS_TOLD]
@@ -179,7 +177,7 @@ def kinds_chart(path: PathSummary) -> Chart:
     return Chart(bars)
 
 
-def _notes(path: PathSummary) -> list[str]:
+def _notes(path: _PathSummary) -> list[str]:
     """Report the uncertain parts of the path."""
     shifts = [_moved(device, shift_ns) for device, shift_ns in path.clock_shifts]
     notes = [_inferred(path), _doubtful(path), *shifts, _early(path), _undecided(path)]
@@ -190,7 +188,7 @@ def _notes(path: PathSummary) -> list[str]:
     return [note for note in notes if note is not None]
 
 
-def _inferred(path: PathSummary) -> str | None:
+def _inferred(path: _PathSummary) -> str | None:
     n_inferred, n_waits = path.waits
     parts = []
     if n_inferred:
@@ -203,13 +201,13 @@ def _inferred(path: PathSummary) -> str | None:
     return f"Inferred, not recorded: {' and '.join(parts)}." if parts else None
 
 
-def _doubtful(path: PathSummary) -> str | None:
+def _doubtful(path: _PathSummary) -> str | None:
     if not path.doubtful_ns >= _SMALLEST_SHARE * path.length_ns > 0:
         return None
     return f"Doubtful: {share(path.doubtful_ns / path.length_ns)} of the path, {_DOUBT}."
 
 
-def _early(path: PathSummary) -> str | None:
+def _early(path: _PathSummary) -> str | None:
     n_early = path.counts.get("clock_skew", 0)
     if not n_early:
         return None
@@ -220,7 +218,7 @@ def _early(path: PathSummary) -> str | None:
     )
 
 
-def _undecided(path: PathSummary) -> str | None:
+def _undecided(path: _PathSummary) -> str | None:
     if not path.undecided_ns >= _SMALLEST_SHARE * path.length_ns > 0:
         return None
     part = share(path.undecided_ns / path.length_ns)

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     OperatorsOf = Callable[[Sequence[int]], list[tuple[int, str | None, str | None] | None]]
 
-__all__ = ["CriticalPath", "KindTotal", "NameTotal", "WhatIf"]
-
 _TOP: Final = 10
 _FRAMES: Final = ("segments", "slack", "nodes", "edges", "violations", "sync_dependencies")
 

@@ -10,8 +10,6 @@ from longpole.engine.windows import refuse_several, two_times
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["End", "core_window"]
-
 End = Literal["period", "last", "cpu", "gpu"]
 """The time at which a step or an annotation ends."""
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal
 
-__all__ = ["LAYOUTS", "Column", "Layout", "layout_of"]
-
 Kind = Literal["text", "integer", "number", "microseconds"]
 
 

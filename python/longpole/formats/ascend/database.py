@@ -23,18 +23,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-__all__ = [
-    "DAMAGED_ROW",
-    "Tracks",
-    "damaged_sample",
-    "database_timeline",
-    "event",
-    "flat",
-    "microseconds",
-    "process_number",
-]
-
-
 _DAMAGED: Final = "damaged"
 """Invalid JSON, so that the reader counts the value as damaged."""
 DAMAGED_ROW: Final = '"a row of the database is damaged"'

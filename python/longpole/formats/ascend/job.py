@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["Job", "read_job"]
-
 _DEVICE_FOLDER: Final = re.compile(r"^device_(\d+)$")
 _NEAREST: Final = 3
 _LARGEST: Final = 1 << 62

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from longpole.formats.ascend.job import Job
 
-__all__ = ["iteration_of", "joined_timeline", "slice_of"]
-
 _ITERATION: Final = re.compile(r"^msprof_(\d+)_(\d+)_(\d+)\.json$")
 _SLICE: Final = re.compile(r"^msprof_slice_(\d+)_(\w+)\.json$")
 _RUN: Final = "GE@Infer"

@@ -22,17 +22,6 @@ if TYPE_CHECKING:
 
     from longpole.errors import TraceError
 
-__all__ = [
-    "OUTPUT_FOLDER",
-    "Timeline",
-    "collected",
-    "database_files",
-    "only_timeline",
-    "output_folders",
-    "rank_of",
-    "timelines",
-]
-
 OUTPUT_FOLDER: Final = "ASCEND_PROFILER_OUTPUT"
 _MSPROF_OUTPUT: Final = "mindstudio_profiler_output"
 _COLLECTED: Final = re.compile(r"^(?:PROF_\d+_\d+_[A-Za-z0-9]+|JOB\w+)$")

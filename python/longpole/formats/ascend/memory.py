@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["recorded_memory"]
-
 _OPERATORS: Final = "operator_memory*.csv"
 _RECORD: Final = "memory_record*.csv"
 _KIB: Final = 1 << 10

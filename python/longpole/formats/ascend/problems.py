@@ -6,8 +6,6 @@ import os
 
 from longpole.errors import TraceError
 
-__all__ = ["not_exported", "profile_error"]
-
 
 def profile_error(path: str | os.PathLike[str], reason: str, code: str, hint: str) -> TraceError:
     """Return the error for a profile, located at its first byte."""

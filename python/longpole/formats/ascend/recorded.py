@@ -10,8 +10,6 @@ from longpole.formats.ascend.tables import read_ascend_table
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Steps", "recorded_steps"]
-
 Steps = dict[int | None, dict[str, int]]
 """Quantities of each step in nanoseconds; the key is None if there are no steps."""
 

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator, Sequence
 
-__all__ = ["MAGIC", "Database", "PieceFile", "is_of_other_profiler", "open_database"]
-
-
 MAGIC: Final = b"SQLite format 3\x00"
 _LOG_VERSIONS: Final = slice(18, 20)
 _TIMES: Final = frozenset({"startNs", "endNs", "timestampNs"})

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["AscendTable", "TableFinding", "read_ascend_table"]
-
 _MISSING: Final = frozenset({"", "N/A", "NA", "nan", "None", "null", "-"})
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _ROUNDED_STAMP: Final = re.compile(r"\d(?:\.\d+)?[eE]\+?\d+")

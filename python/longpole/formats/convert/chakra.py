@@ -25,15 +25,6 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path import CriticalPath
     from longpole.trace.trace import Trace
 
-__all__ = [
-    "ChakraTrace",
-    "load_sync_dependencies",
-    "read_chakra",
-    "write_chakra",
-    "write_et_plus",
-    "write_parquet",
-]
-
 
 def read_chakra(
     source: str | os.PathLike[str] | bytes | BinaryIO,

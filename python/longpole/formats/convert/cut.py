@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["cut", "write_tables"]
-
 _PART: Final = 1 << 20
 _GZIP: Final = b"\x1f\x8b"
 _OTHER_PACKED: Final = (b"\x28\xb5", b"\xfd7")

@@ -25,17 +25,6 @@ if TYPE_CHECKING:
 
     Source: TypeAlias = str | os.PathLike[str] | bytes | BinaryIO
 
-__all__ = [
-    "Deviation",
-    "ExecutionTrace",
-    "LinkedTrace",
-    "Method",
-    "Replay",
-    "link_execution_trace",
-    "read_execution_trace",
-    "replay_of",
-]
-
 Method = Literal["record_function_id", "thread_order", "external_id"]
 """How the nodes of an execution trace were matched to events of a Kineto trace."""
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["Frame", "Stack", "Time", "flame", "folded", "frames", "path_of", "speedscope"]
-
 Stack = tuple[tuple[str, ...], int]
 """Names from the outermost to the innermost, and a time in ns."""
 

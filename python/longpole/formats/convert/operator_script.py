@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from longpole.trace.trace import Trace
 
-__all__ = ["FUNCTIONS", "OperatorScript", "operator_script", "recorded_inputs"]
-
 _ASSUMED: Final = "float32"
 _UNKNOWN: Final = "NOT_RECORDED"
 _DEFAULTED: Final = ": the default is taken"

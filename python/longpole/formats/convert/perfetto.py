@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
-__all__ = ["write_perfetto"]
-
 
 def write_perfetto(
     trace: Trace,

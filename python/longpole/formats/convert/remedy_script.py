@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from longpole.remedies.model import Form
     from longpole.trace.trace import Trace
 
-__all__ = ["remedy_script"]
-
 _SCRIPT: Final = '''"""Time the operators of {remedy} in both forms, with recorded shapes.
 
 Prints a line of JSON for each form: the recorded one, the changed one, and the factor between them.

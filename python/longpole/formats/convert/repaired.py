@@ -12,8 +12,6 @@ from longpole.formats.profiles import timeline_of
 if TYPE_CHECKING:
     import os
 
-__all__ = ["repair"]
-
 
 def repair(
     source: str | os.PathLike[str], output: str | os.PathLike[str], *, force: bool = False

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from longpole.formats.mindspore.options import ProfilerOptions
 
-__all__ = ["Backend", "MindSporeBackend", "TorchBackend", "backend_of"]
-
 _NONE: Final = (
     "nothing can record here: neither torch nor mindspore is installed\n"
     "hint: pip install 'longpole[torch]'"

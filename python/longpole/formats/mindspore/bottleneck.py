@@ -12,16 +12,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = [
-    "Bottleneck",
-    "Found",
-    "Worker",
-    "find_bottleneck",
-    "rules",
-    "worded",
-]
-
-
 _PASSING: Final = frozenset(
     ("Barrier", "Concat", "EpochCtrl", "Rename", "Repeat", "Shuffle", "Skip", "Take", "Zip")
 )

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["STEPS", "database_kernels", "database_steps"]
-
 STEPS: Final = "analysis.db"
 """The database with the steps."""
 _STEP_TABLE: Final = "StepTraceTime"

@@ -25,15 +25,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = [
-    "DeviceMetric",
-    "DeviceOperator",
-    "DeviceShape",
-    "DeviceStep",
-    "DeviceTables",
-    "read_devices",
-]
-
 _CONVERSIONS: Final = frozenset({"TransData", "Cast", "Transpose", "TransposeD", "Reformat"})
 """Types of operators that change only the layout or the type of their input."""
 _METRIC: Final = re.compile(r"(?:_ratio|_rate|_bw_gb_s|utilization_percent)$")

@@ -11,8 +11,6 @@ from longpole.formats.mindspore.option_table import OptionFinding, OptionStateEr
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Environment"]
-
 _NOT_OPTIONS: Final = {"start", "start_time", "file_output_path", "pid"}
 
 

@@ -22,21 +22,6 @@ if TYPE_CHECKING:
 
     from longpole.formats.mindspore.findings import Findings
 
-__all__ = [
-    "LONGEST_NS",
-    "Executions",
-    "FlopsSummary",
-    "Kernel",
-    "TaskTime",
-    "clock_offset_ns",
-    "read_activities",
-    "read_executions",
-    "read_flops",
-    "read_kernels",
-    "read_task_times",
-]
-
-
 _NS_IN_MS: Final = 1e6
 _NS_IN_US: Final = 1e3
 _WITH_THREAD: Final = 3

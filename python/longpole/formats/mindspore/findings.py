@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["FileFinding", "Findings", "ProfileError", "RankError"]
-
-
 _LINES_KEPT: Final = 20
 
 

@@ -17,15 +17,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-__all__ = [
-    "COLUMNS",
-    "DatasetStage",
-    "HostEvent",
-    "HostInfo",
-    "read_host_info",
-]
-
-
 COLUMNS: Final = (
     "tid",
     "pid",

@@ -22,20 +22,6 @@ if TYPE_CHECKING:
 
     from longpole.formats.mindspore.findings import Findings
 
-__all__ = [
-    "WITHOUT_TIMELINE",
-    "RankFiles",
-    "contents",
-    "drawn_timelines",
-    "files_beside",
-    "find_ranks",
-    "named",
-    "rank_of_file",
-    "refuse",
-    "refused_file",
-    "timeline_files",
-]
-
 _DEPTH: Final = 4
 _NAME: Final = re.compile(
     r"(?P<stem>[a-z][a-z_]*?)_(?P<rank>[0-9]{1,9})"

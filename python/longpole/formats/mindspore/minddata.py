@@ -23,14 +23,6 @@ if TYPE_CHECKING:
     from longpole.formats.mindspore.findings import Findings
     from longpole.formats.mindspore.layouts import RankFiles
 
-__all__ = [
-    "BatchTimes",
-    "DataPipeline",
-    "PipelineOp",
-    "read_data_pipeline",
-]
-
-
 _FIELDS: Final = 5
 _SAMPLES: Final = 10
 """With fewer samples of the queues, no operator is reported as the bottleneck."""

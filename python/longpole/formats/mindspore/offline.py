@@ -25,8 +25,6 @@ from longpole.words.data import Data
 if TYPE_CHECKING:
     import os
 
-__all__ = ["Analysis", "FailedRank", "checked_steps", "offline_analyse"]
-
 
 @dataclass(frozen=True, slots=True)
 class FailedRank(Data):

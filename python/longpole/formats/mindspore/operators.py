@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
     from longpole.formats.mindspore.layouts import RankFiles
 
-__all__ = ["OpAnalysis", "OpRow", "analyse_operators", "op_analyse"]
-
-
 _DETAIL: Final = {
     "kind": ("op_type",),
     "name": ("op_name",),

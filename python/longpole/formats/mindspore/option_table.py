@@ -11,16 +11,6 @@ from longpole.errors import LongpoleError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = [
-    "OPTIONS",
-    "Option",
-    "OptionFinding",
-    "OptionStateError",
-    "OptionTypeError",
-    "OptionValueError",
-]
-
-
 _UNSET: Final = object()
 _LEVELS: Final = ("LevelNone", "Level0", "Level1", "Level2")
 """Levels, from least to most detail; MindSpore has LevelNone from 2.5 on."""

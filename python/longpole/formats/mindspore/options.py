@@ -20,9 +20,6 @@ from longpole.formats.mindspore.option_table import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["AICORE_METRICS", "ProfilerOptions", "options_of", "without_effect"]
-
-
 Device = Literal["cpu", "gpu", "ascend"]
 _DEVICES: Final[tuple[Device, ...]] = ("cpu", "gpu", "ascend")
 

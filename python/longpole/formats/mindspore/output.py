@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-__all__ = ["csv_text", "new_folder", "write_new"]
-
 _FOLDER, _FILE = 0o700, 0o600
 
 

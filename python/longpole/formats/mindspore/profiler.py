@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from pathlib import Path
 
-__all__ = ["Profiler", "ProfilerStateError", "Recording"]
-
 _LOG: Final = logging.getLogger("longpole.mindspore")
 
 

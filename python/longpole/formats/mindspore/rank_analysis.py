@@ -46,17 +46,6 @@ if TYPE_CHECKING:
 
     from longpole.formats.mindspore.layouts import RankFiles
 
-__all__ = [
-    "Asked",
-    "RankAnalysis",
-    "Reading",
-    "StepTimes",
-    "analyse_rank",
-    "cut_to_steps",
-    "write_rank",
-]
-
-
 _TIMED = ("cpu_op_execute_timestamp", "gpu_op_execute_timestamp", "output_timeline_data")
 
 

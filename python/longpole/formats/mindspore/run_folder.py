@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from longpole.formats.mindspore.options import ProfilerOptions
 
-__all__ = ["ProfilerInfo", "run_folder"]
-
 
 def run_folder(options: ProfilerOptions) -> tuple[Path, list[OptionFinding]]:
     """Create `output_path/profiler` with mode 0700, or the next free name if it has files."""

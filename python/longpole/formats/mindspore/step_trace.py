@@ -23,16 +23,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-__all__ = [
-    "Reduce",
-    "StepPoints",
-    "StepTrace",
-    "read_step_detail",
-    "read_step_trace",
-    "read_steps",
-]
-
-
 _POINTS: Final = 4
 _LINES: Final = 3
 _TICK_NS: Final = 10

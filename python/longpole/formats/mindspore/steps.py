@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
     from longpole.formats.mindspore.executions import Executions
 
-__all__ = ["Step", "enclosing_steps", "inferred_steps"]
-
-
 _DIGITS: Final = 100_000
 """Worst relative precision of durations: one part in this number."""
 

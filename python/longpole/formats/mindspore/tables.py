@@ -20,18 +20,6 @@ if TYPE_CHECKING:
     from longpole.formats.mindspore.operators import OpRow
     from longpole.formats.mindspore.step_trace import StepTrace
 
-__all__ = [
-    "MemorySummary",
-    "dataset_text",
-    "host_memory",
-    "memory_text",
-    "operators_text",
-    "read_memory_record",
-    "steps_text",
-    "write_devices",
-]
-
-
 _OPERATORS: Final = (
     "op_side",
     "op_type",

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from longpole.formats.mindspore.findings import Findings
 
-__all__ = ["CsvFile", "TextFile", "exact_ns", "json_of"]
-
 _MARK: Final = b"\xef\xbb\xbf"
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+")
 _SCIENTIFIC: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?[eE][+-]?[0-9]+")

@@ -33,14 +33,6 @@ if TYPE_CHECKING:
 
     from longpole.formats.mindspore.layouts import RankFiles
 
-__all__ = [
-    "host_info_trace",
-    "rank_events",
-    "rank_timeline",
-    "timeline_events",
-]
-
-
 _HOST: Final = 11_000
 _STEPS: Final = 100_000
 _GPU_OPS: Final = 100_002

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["matching", "sorted_by"]
-
 _SHOWN_CHARACTERS: Final = 200
 _IN_SUMMARY: Final = {"time": "duration", "self time": "self", "of step": "window share"}
 """Headings of the summary, and the columns of tables that have the same figure."""

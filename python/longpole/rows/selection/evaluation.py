@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from longpole.rows.selection.grammar import Node
 
-__all__ = ["holds"]
-
 Kind: TypeAlias = Literal["truth value", "number", "text", "list", "null"]
 Arithmetic: TypeAlias = "Callable[[Any, Any], Any]"  # on columns or integers
 

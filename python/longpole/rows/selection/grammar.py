@@ -24,9 +24,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["KEYWORDS", "ConditionError", "Node", "Token", "parse", "quoted", "tokens_of"]
-
-
 Kind: TypeAlias = Literal["number", "text", "column", "word", "keyword", "symbol", "end"]
 
 KEYWORDS: Final = frozenset(

@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from longpole.words.data import Row
 
-__all__ = ["Interval"]
-
 
 class Ends(Row):
     """The ends of an interval."""

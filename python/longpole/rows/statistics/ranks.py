@@ -26,16 +26,6 @@ from longpole.rows.statistics.samples import (
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "median_limits",
-    "rank_sum_limit",
-    "robust_spread",
-    "shift_limits",
-    "shift_p_value",
-    "sign_limit",
-    "sign_p_value",
-]
-
 # Up to this number, the exact rank-sum distribution is computed; above it, the normal approximation
 # is equally good.
 _COUNTED_UP_TO: Final = 50

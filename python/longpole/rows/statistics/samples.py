@@ -21,18 +21,6 @@ if TYPE_CHECKING:
 
     Samples: TypeAlias = NDArray[np.float64]
 
-__all__ = [
-    "MannWhitney",
-    "Summary",
-    "drift",
-    "holm",
-    "mann_whitney",
-    "median_deviation",
-    "outliers",
-    "summarise",
-    "warnings_about",
-]
-
 # Above this number of samples per side, the normal approximation of the rank sum is as good.
 _EXACT_UP_TO: Final = 30
 
