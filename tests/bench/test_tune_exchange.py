@@ -80,7 +80,8 @@ def test_a_strategy_of_another_package_finds_a_good_candidate(name):
     (n_runs, best), again = (searched_in_noise(name, effort) for _ in range(2))
     assert (n_runs, best) == again  # so that a killed search can be resumed
     assert sum(n_runs.values()) <= 40
-    assert bowl(best) < 1.06 * min(filter(None, map(bowl, SPACE)))
+    costs = sorted(filter(None, map(bowl, SPACE)))
+    assert bowl(best) in costs[: len(costs) // 10]
 
 
 def test_halving_runs_less_than_all_candidates_in_full_and_finds_the_best():

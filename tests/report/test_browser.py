@@ -135,7 +135,7 @@ def test_the_search_shows_rows_of_all_tables_and_opens_their_place(page):
     assert "<img src=x" in found.text_content()
     assert page.title() == "longpole: trace.json"
     assert found.evaluate("(panel) => panel.scrollWidth <= panel.clientWidth")
-    link = found.get_by_role("link", name="Tables \u203a kernels")
+    link = found.get_by_role("link", name="Tables \u203a kernels", exact=True)
     link.click()
     assert not found.is_visible()
     assert page.locator("#question-kernels table").is_visible()

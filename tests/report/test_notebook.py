@@ -70,6 +70,6 @@ def test_figures_are_drawn_by_question(trace):
     assert len(bars["marker"]["color"]) == len(bars["x"])
     assert longpole.plot.operators is not None
     with pytest.raises(ValueError, match="nothing that can be drawn"):
-        longpole.plot.overlap(trace)
+        longpole.plot.events(trace)
     with pytest.raises(AttributeError):
         _ = longpole.plot.no_such_question

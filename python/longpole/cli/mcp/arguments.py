@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import stat
 from pathlib import Path
@@ -69,9 +70,18 @@ def _problem(value: Any, schema: Schema) -> str | None:
         return "a string without NUL characters"
     if "enum" in schema and value not in schema["enum"]:
         return f"one of {', '.join(schema['enum'])}"
-    if not schema.get("minimum", value) <= value <= schema.get("maximum", value):
-        return f"from {schema['minimum']} to {schema['maximum']}"
-    return _problem_of_list(value, schema) if isinstance(value, list) else None
+    if isinstance(value, list):
+        return _problem_of_list(value, schema)
+    return _problem_of_number(value, schema) if isinstance(value, int | float) else None
+
+
+def _problem_of_number(value: float, schema: Schema) -> str | None:
+    least, most = schema.get("minimum", -math.inf), schema.get("maximum", math.inf)
+    if not math.isfinite(value):
+        return "a finite number"
+    if least <= value <= most:
+        return None
+    return f"from {least} to {most}" if most < math.inf else f"at least {least}"
 
 
 def _problem_of_list(value: list[Any], schema: Schema) -> str | None:

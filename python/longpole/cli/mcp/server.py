@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -111,8 +112,7 @@ class _Worker:
 
     @classmethod
     async def started(cls) -> _Worker:
-        told = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end of the process
-        pipe = subprocess.PIPE
+        pipe, told = subprocess.PIPE, _unnamed_file()
         return cls(await anyio.open_process(_COMMAND, stdin=pipe, stdout=pipe, stderr=told), told)
 
     async def end(self) -> None:
@@ -127,6 +127,13 @@ class _Worker:
         size = self.told.seek(0, 2)
         self.told.seek(max(size - _MOST_TOLD, 0))
         return code, self.told.read()
+
+
+def _unnamed_file() -> IO[bytes]:
+    """Open a file that is in no folder where the system has such files, as the server writes none."""
+    if sys.platform == "linux":
+        return os.fdopen(os.memfd_create("stderr"), "w+b")
+    return tempfile.TemporaryFile()
 
 
 class Workers:
