@@ -130,7 +130,7 @@ class _Worker:
 
 
 def _unnamed_file() -> IO[bytes]:
-    """Open a file that is in no folder where the system has such files, as the server writes none."""
+    """Open a file that is in no folder if the system has such files: the server writes none."""
     if sys.platform == "linux":
         return os.fdopen(os.memfd_create("stderr"), "w+b")
     return tempfile.TemporaryFile()
