@@ -35,6 +35,38 @@ if TYPE_CHECKING:
 
     from longpole.bench.tunableop.inputs import Key
 
+__all__ = [
+    "decide",
+    "dynamic_dims_mask",
+    "enable",
+    "get_cublaslt_requested_algo_count",
+    "get_filename",
+    "get_max_tuning_duration",
+    "get_max_tuning_iterations",
+    "get_results",
+    "get_rotating_buffer_size",
+    "get_validators",
+    "is_enabled",
+    "mgpu_tune_gemm_in_file",
+    "read_file",
+    "record_untuned_enable",
+    "record_untuned_is_enabled",
+    "reset",
+    "set_cublaslt_requested_algo_count",
+    "set_filename",
+    "set_max_tuning_duration",
+    "set_max_tuning_iterations",
+    "set_numerical_check_tolerances",
+    "set_rotating_buffer_size",
+    "tune_gemm_in_file",
+    "tuning_enable",
+    "tuning_is_enabled",
+    "wildcard_fallback_enable",
+    "wildcard_fallback_is_enabled",
+    "write_file",
+    "write_file_on_exit",
+]
+
 _DEFAULTS: Final = {variable.name: variable.default for variable in VARIABLES}
 
 
