@@ -13,7 +13,7 @@ from longpole.engine import windows
 from longpole.engine.critical_path import changes
 from longpole.engine.recording_cost import _CLASSES, _NOT_ESTIMATED, _SOURCES
 from longpole.formats.convert.execution_trace import Method
-from longpole.remedies import parts
+from longpole.remedies import parts, sides
 from longpole.tables.activities import ActivityRow
 from longpole.tables.findings import Severity
 from longpole.tables.served import Mark
@@ -48,9 +48,9 @@ def field(row: type, name: str) -> Any:
 SAME = [
     ("vocabulary/category.rs", "EventKind", changes.EventKind),
     ("graph/model/kinds.rs", "Kind", changes.WorkKind),
-    ("path/remedies/model.rs", "Side", parts.Side),
+    ("path/remedies/model.rs", "Side", sides.Side),
     ("path/remedies/loaders.rs", "Loader", parts.Loader),
-    ("path/remedies/bounds.rs", "Fact", parts.Fact),
+    ("path/remedies/bounds.rs", "Fact", sides.Fact),
     ("path/windows/scope.rs", "Unit", windows.Unit),
     ("path/windows/serving.rs", "ServerMark", Mark),
     ("vocabulary/ascend.rs", "Profiler", Profiler),
