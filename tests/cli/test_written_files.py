@@ -248,7 +248,7 @@ OWN = {
     ),
     *("cli/ask/commands.py", "cli/table.py"),  # which write help to the terminal
     *("formats/mindspore/output.py", "bench/records/store.py"),
-    *("recording/recorder.py", "cli/mcp/worker.py"),
+    *("recording/recorder.py", "cli/mcp/server.py", "cli/mcp/worker.py"),
     *("bench/run/sampler.py", "bench/run/conditions.py", "bench/time/candidates.py"),
     *("bench/tune/commands.py", "bench/tunableop/worker.py", "bench/time/workers.py"),
 }
