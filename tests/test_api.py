@@ -65,9 +65,11 @@ def test_every_exception_of_the_core_is_ours_too():
 def test_every_module_says_what_it_is_and_only_public_ones_what_they_offer():
     public = {path for path in MODULES if path.parent == PACKAGE} - {PACKAGE / "__main__.py"}
     public |= {
-        PACKAGE / room / "__init__.py" for room in ("bench", "bench/tune", "plot", "remedies")
+        PACKAGE / room / "__init__.py"
+        for room in ("bench", "bench/tunableop", "bench/tune", "plot", "remedies")
     }
-    public.add(PACKAGE / "bench/tunableop/tunable.py")  # used in place of torch.cuda.tunable
+    # Used in place of `torch.cuda.tunable` and of the runner of AITemplate.
+    public |= {PACKAGE / "bench/tunableop/tunable.py", PACKAGE / "bench/compatible/aitemplate.py"}
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
     offering = {
         path

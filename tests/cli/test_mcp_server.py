@@ -96,10 +96,11 @@ def test_a_worker_that_dies_is_reported_and_the_next_question_is_answered(folder
     with Client(folder) as client:
         client.answer("check", TRACE)
         [idle] = children(client.server.pid)
-        os.kill(idle, signal.SIGTERM)
+        os.kill(idle, signal.SIGKILL)
         error = client.answer("check", TRACE)["error"]
         assert error["code"] == "ended"
-        assert "ended with SIGTERM" in error["message"]
+        assert "ended with SIGKILL" in error["message"]
+        assert "if the machine ran out of memory" in error["hint"]
         assert client.answer("check", TRACE)["status"] == "ok"
 
 

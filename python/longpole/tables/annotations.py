@@ -1,5 +1,6 @@
 """Table `annotations`: the time of annotations in a window, by name."""
 
+# `from __future__ import annotations` would import the name of the table.
 from typing import TYPE_CHECKING, Final, Literal
 
 import polars as pl

@@ -34,11 +34,26 @@ if TYPE_CHECKING:
     from longpole.bench.records.record import Measurement, Record
     from longpole.devices import Device, Found
 
-    class _Delegate(Protocol):
+    class Delegate(Protocol):
         """A class that combines all results."""
 
         def postprocess_results(self) -> object: ...
 
+
+__all__ = [
+    "PROFILER_RUN_MAX_ATTEMPTS",
+    "PROFILER_RUN_RETRY_DELAY_SECONDS",
+    "PROF_RUNTIME_PATTERN",
+    "RUNTIME_PATTERN",
+    "WORKSPACE_PATTERN",
+    "NotProvidedError",
+    "ProfileResult",
+    "ProfilerRunner",
+    "Runner",
+    "extract_profile_result",
+    "optimization_key",
+    "update_inplace",
+]
 
 NS_PER_MS: Final = 1e6
 WAIT_AFTER_CANCEL_S: Final = 10.0
@@ -100,7 +115,7 @@ class ProfilerRunner:
     def __init__(
         self,
         devices: Sequence[str | int] | None,
-        postprocessing_delegate: _Delegate,
+        postprocessing_delegate: Delegate,
         timeout: float = 500,
         *,
         strict: bool = False,

@@ -12,44 +12,73 @@ Examples
 (1, 2, 4, 'Gemm_Hipblaslt_9')
 """
 
-from longpole.bench.tunableop.check import Problem as Problem
-from longpole.bench.tunableop.check import check as check
-from longpole.bench.tunableop.coverage import Coverage as Coverage
-from longpole.bench.tunableop.coverage import coverage as coverage
-from longpole.bench.tunableop.difference import Speedup as Speedup
-from longpole.bench.tunableop.difference import diff as diff
-from longpole.bench.tunableop.difference import loaded as loaded
-from longpole.bench.tunableop.difference import speedup as speedup
-from longpole.bench.tunableop.edit import pin as pin
-from longpole.bench.tunableop.edit import select as select
-from longpole.bench.tunableop.edit import unpin as unpin
-from longpole.bench.tunableop.environment import VARIABLES as VARIABLES
-from longpole.bench.tunableop.environment import Installed as Installed
-from longpole.bench.tunableop.environment import Phase as Phase
-from longpole.bench.tunableop.environment import environment as environment
-from longpole.bench.tunableop.environment import environment_warnings as environment_warnings
-from longpole.bench.tunableop.environment import installed_validators as installed_validators
-from longpole.bench.tunableop.environment import installed_version as installed_version
-from longpole.bench.tunableop.inputs import Gemm as Gemm
-from longpole.bench.tunableop.merge import Conflict as Conflict
-from longpole.bench.tunableop.merge import Merged as Merged
-from longpole.bench.tunableop.merge import merge as merge
-from longpole.bench.tunableop.merge import merge_by_validators as merge_by_validators
-from longpole.bench.tunableop.names import all_ordinals as all_ordinals
-from longpole.bench.tunableop.names import files as files
-from longpole.bench.tunableop.names import full_name as full_name
-from longpole.bench.tunableop.names import name_warnings as name_warnings
-from longpole.bench.tunableop.names import with_ordinal as with_ordinal
-from longpole.bench.tunableop.records import TunableFile as TunableFile
-from longpole.bench.tunableop.records import read as read
-from longpole.bench.tunableop.tune import WORKER as WORKER
-from longpole.bench.tunableop.tune import Failure as Failure
-from longpole.bench.tunableop.tune import Tuning as Tuning
-from longpole.bench.tunableop.tune import tune as tune
-from longpole.bench.tunableop.tune_gemm import Attempt as Attempt
-from longpole.bench.tunableop.tune_gemm import GemmTuning as GemmTuning
-from longpole.bench.tunableop.tune_gemm import Limits as Limits
-from longpole.bench.tunableop.tune_gemm import tune_gemm as tune_gemm
-from longpole.bench.tunableop.untuned import Share as Share
-from longpole.bench.tunableop.untuned import gather_untuned as gather_untuned
-from longpole.bench.tunableop.untuned import split as split
+from longpole.bench.tunableop.check import Problem, check
+from longpole.bench.tunableop.coverage import Coverage, coverage
+from longpole.bench.tunableop.difference import Speedup, diff, loaded, speedup
+from longpole.bench.tunableop.edit import pin, select, unpin
+from longpole.bench.tunableop.environment import (
+    VARIABLES,
+    Installed,
+    Phase,
+    environment,
+    environment_warnings,
+    installed_validators,
+    installed_version,
+)
+from longpole.bench.tunableop.inputs import Gemm
+from longpole.bench.tunableop.merge import Conflict, Merged, merge, merge_by_validators
+from longpole.bench.tunableop.names import (
+    all_ordinals,
+    files,
+    full_name,
+    name_warnings,
+    with_ordinal,
+)
+from longpole.bench.tunableop.records import TunableFile, read
+from longpole.bench.tunableop.tune import WORKER, Failure, Tuning, tune
+from longpole.bench.tunableop.tune_gemm import Attempt, GemmTuning, Limits, tune_gemm
+from longpole.bench.tunableop.untuned import Share, gather_untuned, split
+
+__all__ = [
+    "VARIABLES",
+    "WORKER",
+    "Attempt",
+    "Conflict",
+    "Coverage",
+    "Failure",
+    "Gemm",
+    "GemmTuning",
+    "Installed",
+    "Limits",
+    "Merged",
+    "Phase",
+    "Problem",
+    "Share",
+    "Speedup",
+    "TunableFile",
+    "Tuning",
+    "all_ordinals",
+    "check",
+    "coverage",
+    "diff",
+    "environment",
+    "environment_warnings",
+    "files",
+    "full_name",
+    "gather_untuned",
+    "installed_validators",
+    "installed_version",
+    "loaded",
+    "merge",
+    "merge_by_validators",
+    "name_warnings",
+    "pin",
+    "read",
+    "select",
+    "speedup",
+    "split",
+    "tune",
+    "tune_gemm",
+    "unpin",
+    "with_ordinal",
+]

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _COMMAND: Final = (sys.executable, "-P", "-m", "longpole.cli.mcp.worker")
 _MOST_AT_ONCE: Final = 4
 _MOST_TOLD: Final = 4_000
+_INTERNAL: Final = "internal error (please report)"
 _OUT_OF_MEMORY: Final = (b"memory allocation of", b"MemoryError", b"out of memory")
 """What a process writes when it gets no memory."""
 _MOST_READ: Final = 8 * MOST_BYTES  # escapes lengthen JSON in other alphabets
@@ -130,7 +131,7 @@ class _Worker:
 
 
 def _unnamed_file() -> IO[bytes]:
-    """Open a file that is in no folder if the system has such files: the server writes none."""
+    """Open a temporary file; on Linux it is in memory, so that nothing is written to a disk."""
     if sys.platform == "linux":
         return os.fdopen(os.memfd_create("stderr"), "w+b")
     return tempfile.TemporaryFile()
@@ -199,14 +200,17 @@ class Workers:
         """Return the error for a process that did not answer."""
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         ended = f"the process that worked on the question ended with {how}"
-        if how == "SIGKILL" or any(words in told for words in _OUT_OF_MEMORY):
+        if any(words in told for words in _OUT_OF_MEMORY):
             message = f"{ended}: it needed more memory than it may have or the machine has"
             hint = (
                 f"the limit is {self._limits.memory_gb:g} GB: ask about one step, or start the "
                 "server with a larger --memory-limit"
             )
             return refused("memory_limit", message, hint)
-        return refused("ended", ended, "internal error (please report)")
+        # The system kills processes when memory is short, but so can anybody.
+        is_killed = how == "SIGKILL"
+        hint = "if the machine ran out of memory, ask about one step" if is_killed else _INTERNAL
+        return refused("ended", ended, hint)
 
 
 async def _line(stream: ByteReceiveStream) -> bytes:
