@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -84,23 +85,32 @@ def test_a_question_has_a_limit_of_time(folder):
 
 
 def test_a_question_has_a_limit_of_memory_and_the_next_one_is_answered(folder):
-    with (folder / "large.sqlite").open("wb") as file:
-        file.write(b"SQLite format 3\0")
-        file.truncate(1_500_000_000)  # a sparse file
-    with Client(folder, "--memory-limit", "0.9") as client:
-        assert client.answer("summary", {"trace": "large.sqlite"})["status"] == "error"
+    event = '{"ph":"X","name":"%d%s","cat":"cpu_op","ts":%d,"dur":1,"pid":1,"tid":1},'
+    long = "n" * 3_000
+    with gzip.open(folder / "names.json.gz", "wt", compresslevel=1) as file:
+        file.write('{"traceEvents":[')
+        file.writelines(event % (number, long, 2 * number) for number in range(200_000))
+        file.write("{}]}")
+    with Client(folder, "--memory-limit", "0.5") as client:
+        error = client.answer("summary", {"trace": "names.json.gz"})["error"]
+        assert error["code"] == "memory_limit"
         assert client.answer("summary", TRACE)["status"] == "ok"
 
 
-def test_a_worker_that_dies_is_reported_and_the_next_question_is_answered(folder):
+@pytest.mark.parametrize(
+    ("signal_", "hint"), [("SIGSEGV", "please report"), ("SIGKILL", "if the machine ran out")]
+)
+def test_a_worker_that_dies_is_not_blamed_on_memory_and_the_next_question_is_answered(
+    signal_, hint, folder
+):
     with Client(folder) as client:
         client.answer("check", TRACE)
         [idle] = children(client.server.pid)
-        os.kill(idle, signal.SIGKILL)
+        os.kill(idle, getattr(signal, signal_))
         error = client.answer("check", TRACE)["error"]
         assert error["code"] == "ended"
-        assert "ended with SIGKILL" in error["message"]
-        assert "if the machine ran out of memory" in error["hint"]
+        assert error["message"].endswith(f"ended with {signal_}")
+        assert hint in error["hint"]
         assert client.answer("check", TRACE)["status"] == "ok"
 
 
@@ -305,15 +315,3 @@ def test_an_odd_argument_is_answered_with_a_code_and_the_worker_lives(folder):
             "half of a surrogate pair": "no_such_window",
         }
         assert client.answer("summary", TRACE)["status"] == "ok"
-
-
-@pytest.mark.parametrize(("signal_", "code"), [("SIGSEGV", "ended"), ("SIGKILL", "memory_limit")])
-def test_memory_is_blamed_only_if_it_was_memory(signal_, code, folder):
-    with Client(folder) as client:
-        client.answer("check", TRACE)
-        [idle] = children(client.server.pid)
-        os.kill(idle, getattr(signal, signal_))
-        answer = client.answer("check", TRACE)
-        assert answer["error"]["code"] == code
-        assert ("memory" in answer["error"]["message"]) == (code == "memory_limit")
-        assert client.answer("check", TRACE)["status"] == "ok"
