@@ -291,7 +291,8 @@ def test_a_half_row_is_not_cut_where_there_is_nothing_to_resume(tmp_path):
 
 
 def test_a_disk_without_space_is_named(bench, tmp_path):
-    limited = f"ulimit -f 4; exec {sys.executable} -m longpole bench run -o r.jsonl"
+    # Without -B, Python writes the cache of its modules cut off at the limit.
+    limited = f"ulimit -f 4; exec {sys.executable} -B -m longpole bench run -o r.jsonl"
     command = f"{limited} --devices cpu --runs 9 --job-format none -- true"
     answer = subprocess.run(
         ["/bin/bash", "-c", command], capture_output=True, text=True, check=False
