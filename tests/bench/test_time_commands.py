@@ -63,7 +63,7 @@ def test_the_processor_time_and_the_memory_are_those_of_the_command(capsys):
     [
         (["--", "sh", "-c", "echo so it is >&2; exit 3"], "nonzero", "exit status 3: so it is"),
         (["--", "sh", "-c", "kill -SEGV $$"], "signal", "ended by SIGSEGV"),
-        (["--", "no_such_program"], "not_started", "No such file"),
+        (["--", "no_such_program"], "not_started", "no program no_such_program in"),
         (["--timeout", "0.2", "--", "sleep", "60"], "timeout", "timed out after 0.2 s"),
         (
             ["--prepare", "exit 7", "--", "true"],
