@@ -1,1 +1,1 @@
-"""Records and times a training loop; its public functions are `record` and `time_steps`."""
+"""Records a training loop; its public function is `longpole.record`."""

@@ -10,7 +10,8 @@ from longpole.engine.windows import window_of
 from longpole.rows.selection import matching
 from longpole.tables.activities import activities
 from longpole.tables.catalogue import view
-from longpole.tables.needs import ACTIVITIES, LAUNCHES, OPERATORS
+from longpole.tables.needs import ACTIVITIES
+from longpole.tables.repeated_runs import repeated_runs
 from longpole.trace import sweeps
 from longpole.words.data import Row
 
@@ -20,23 +21,24 @@ if TYPE_CHECKING:
 
 
 class KernelSequenceRow(Row):
-    """All operators with the same name that ran the same kernels."""
+    """All operators with the same name that ran the same kernels, or a repeated run of a stream."""
 
     operator_name: str | None
+    """Null for consecutive activities of a stream that several operators launched."""
     kernels: list[str]
     """Names in order of start."""
     count: int
-    """Number of operators."""
+    """Number of operators, or of occurrences that do not overlap."""
     duration_ns: int
     """Time of all their activities inside the window."""
     operator_ns: int | None
-    """Time of the operators."""
+    """Time of the operators; null for a sequence that several operators launched."""
 
 
 @view(
     KernelSequenceRow,
-    needs=(ACTIVITIES, LAUNCHES, OPERATORS),
-    empty="No operator launched three GPU activities in it.",
+    needs=(ACTIVITIES,),
+    empty="No operator launched three GPU activities in it, and no three in a row repeat.",
 )
 def kernel_sequences(
     trace: Trace,
@@ -45,15 +47,18 @@ def kernel_sequences(
     where: pl.Expr | str | None = None,
     min_length: int = 3,
 ) -> pl.DataFrame:
-    """Group operators by the sequence of GPU activities launched below them.
+    """Rank sequences of GPU activities: below one operator, and across operators of a stream.
 
-    Of nested operators the outermost is used, so that no activity counts twice.
+    Of nested operators the outermost is used. Sequences across operators repeat: each is extended
+    as long as the activity before it, or after it, is always the same. An activity may be part of
+    several sequences.
 
     Parameters
     ----------
     where
         A condition on operators, by `name`, `thread`, `start_ns` and the other columns of
-        `Trace.events`, such as `"name LIKE '%linear%'"`; by default all.
+        `Trace.events`, such as `"name LIKE '%linear%'"`; by default all, and also
+        activities that no operator launched.
     min_length
         Minimum number of activities in a sequence.
 
@@ -74,7 +79,8 @@ def kernel_sequences(
     columns = ["event", "kind", "name", "duration_ns"]
     events = trace.events.select(columns) if where is None else trace.events
     operators = matching(events.filter(pl.col("kind") == "operator"), where)
-    below = _below(trace, activities(trace, window), operators)
+    found = _with_operators(trace, activities(trace, window), operators)
+    below = found.filter(pl.col("around").is_not_null())
     launched = (
         below.sort("start_ns", "event")
         .group_by("around", maintain_order=True)
@@ -85,12 +91,15 @@ def kernel_sequences(
         )
         .filter(pl.col("kernels").list.len() >= min_length)
     )
-    return by_sequence(launched, operator_ns=pl.col("operator_ns").sum())
+    single = by_sequence(launched, operator_ns=pl.col("operator_ns").sum())
+    several = repeated_runs(found if where is None else below, max(min_length, 1))
+    several = several.with_columns(pl.col("kernels").cast(pl.List(pl.String)))
+    return _ranked(pl.concat([single, several], how="diagonal"))
 
 
 def by_sequence(launched: pl.DataFrame, **figures: pl.Expr) -> pl.DataFrame:
     """Group operators by name and `kernels`, most frequent first."""
-    return (
+    return _ranked(
         launched.with_columns(number=sweeps.sequences(launched["kernels"]))
         .group_by("operator_name", "number", maintain_order=True)
         .agg(
@@ -100,20 +109,22 @@ def by_sequence(launched: pl.DataFrame, **figures: pl.Expr) -> pl.DataFrame:
             **figures,
         )
         .drop("number")
-        .with_columns(
-            pl.col("operator_name").cast(pl.String), key=pl.col("kernels").list.join("\n")
-        )
-        .sort("count", "duration_ns", "operator_name", "key", descending=[True, True, False, False])
-        .drop("key")
+        .with_columns(pl.col("operator_name").cast(pl.String))
     )
 
 
-def _below(trace: Trace, found: pl.DataFrame, operators: pl.DataFrame) -> pl.DataFrame:
-    """Return activities with the outermost of the given operators around the call."""
+def _ranked(rows: pl.DataFrame) -> pl.DataFrame:
+    key = pl.col("kernels").list.join("\n")
+    order = ("count", "duration_ns", "operator_name", key)
+    return rows.sort(*order, descending=[True, True, False, False])
+
+
+def _with_operators(trace: Trace, found: pl.DataFrame, operators: pl.DataFrame) -> pl.DataFrame:
+    """Add the outermost of the given operators around the call, its name and its time."""
     start = pl.coalesce("call", "operator").alias("start")
-    found = found.select("event", "name", "start_ns", "inside_ns", start)
+    found = found.select("event", "name", "device", "stream", "start_ns", "inside_ns", start)
     around = sweeps.around(trace, found["start"], operators["event"], "outermost")
-    below = found.with_columns(around).filter(around.is_not_null())
     # The number of an event is its row in `events`.
     told = trace.events.select(operator_name="name", operator_ns="duration_ns")
-    return below.hstack(told[below["around"]])
+    told = told.with_row_index("around").with_columns(pl.col("around").cast(around.dtype))
+    return found.with_columns(around).join(told, on="around", how="left", maintain_order="left")

@@ -142,7 +142,7 @@ def kernels(
         `"name"` has a row for each name, most time first; `"operator"` one for each operator and
         the kernels that it launched, with their launch delays; `"annotation"` one for each
         annotation and name; `"sequence"` one for each frequent sequence of kernels, below one
-        operator.
+        operator or across operators.
     where
         A condition on the columns of `activities`, such as `"kind = 'kernel'"`; for
         `by="annotation"` also on `annotation` and `is_backward`; for `by="sequence"` on operators,
