@@ -34,6 +34,10 @@ _GROUPS = {
         "Allocations": "trace.allocations",
         "ExecutionTrace": "formats.convert.execution_trace",
     },
+    "Ask": {
+        "Question": "engine.question",
+        "Answer": "answer.answer",
+    },
     "Choose a window": {
         "choose_window": "engine.windows",
         "Window": "engine.windows",

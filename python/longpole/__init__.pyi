@@ -1,6 +1,7 @@
 """Written by tests/oracles/pages.py."""
 
 from longpole.answer.after import AfterRemedies as AfterRemedies
+from longpole.answer.answer import Answer as Answer
 from longpole.answer.findings import Remedy as Remedy
 from longpole.answer.values import Verdict as Verdict
 from longpole.diffs import Diff as Diff
@@ -13,6 +14,7 @@ from longpole.engine.critical_path.changes import Replace as Replace
 from longpole.engine.critical_path.changes import Scale as Scale
 from longpole.engine.critical_path.path import CriticalPath as CriticalPath
 from longpole.engine.critical_path.path import WhatIf as WhatIf
+from longpole.engine.question import Question as Question
 from longpole.engine.windows import Window as Window
 from longpole.engine.windows import choose_window as choose_window
 from longpole.errors import DeviceError as DeviceError

@@ -5,7 +5,7 @@ from typing import Any, BinaryIO, Final, TypeAlias, final
 from longpole.engine.recording_cost import OverheadParts
 from longpole.formats.convert.execution_trace import Method
 from longpole.remedies.parts import CoreParts
-from longpole.remedies.sides import GainParts, Side
+from longpole.remedies.sides import BoundsParts, GainParts, Side
 from longpole.words.recording import Profiler
 
 _ActivityRow: TypeAlias = tuple[int, int | None, int | None, int | None, str, int, int, int, int]
@@ -138,6 +138,9 @@ class Facts:
         possible: Sequence[tuple[Sequence[tuple[Any, ...]], Sequence[tuple[Any, ...]] | None]],
     ) -> list[GainParts]: ...
     def gains_of_sides(self) -> list[tuple[Side, GainParts]]: ...
+    def gains_after(self, changes: Sequence[tuple[Any, ...]]) -> list[tuple[Side, float]]: ...
+
+def extended_bounds(own: BoundsParts, other: BoundsParts) -> BoundsParts: ...
 
 @final
 class CriticalPath:

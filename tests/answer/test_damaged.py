@@ -199,7 +199,8 @@ def test_a_window_that_damage_may_have_taken_is_missed_with_the_damage(window, t
     path = tmp_path / "cut.json"
     path.write_bytes(cut(training().to_bytes(), 3))
     trace = longpole.read_trace(path)
-    for ask in (trace.critical_path, trace.verdict, trace.scope):
+    scope = lambda **chosen: trace.scope(longpole.Question(**chosen))  # noqa: E731
+    for ask in (trace.critical_path, trace.verdict, scope):
         with pytest.raises(longpole.WindowError, match="\nhint: the trace is damaged \\("):
             ask(**window)
     [(name, value)] = window.items()

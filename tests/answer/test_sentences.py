@@ -375,7 +375,7 @@ def test_a_gain_that_depends_on_missing_records_says_so():
         (0.3, "unexplained_time"): False,
     }
     for (low, high_by), is_open in gains.items():
-        shown = replace(row, gain=_gain((0, low, low, 0.5, "recorded", high_by)))
+        shown = replace(row, gain=_gain((0, low, (low, 0.5, "recorded", high_by), [])))
         assert (missing in text([ranked([shown])]).replace("\n  ", " ")) == is_open
 
 

@@ -10,7 +10,7 @@ from longpole.remedies.gains import Gain, _gain
 
 def told(value, low, high, by):
     """Return the gain of the kernels as text."""
-    gain = _gain((0, value, low, high, by, by))
+    gain = _gain((0, value, (low, high, by, by), []))
     return Gains({"gains": {"kernels": gain}, "uncertainty": {"inferred": 0.0}}).of_side("kernels")
 
 

@@ -605,10 +605,9 @@ def test_what_a_short_answer_has_no_room_for_is_kept(monkeypatch):
         return [*loading(begin, number), operator("mine::save", begin + 71, begin + 74)]
 
     monkeypatch.setattr(recurring_call, "_LEAST_NS", 0)  # the steps are short
-    trace = read(loop(both))
-    whole = trace.verdict()
+    whole = read(loop(both)).verdict()
     monkeypatch.setattr(actions, "_MOST", 1)
-    short = trace.verdict()
+    short = read(loop(both)).verdict()
     assert (len(whole.actions) > 1, len(short.actions)) == (True, 1)
     assert sorted([*short.actions, *short.left_out]) == sorted([*whole.actions, *whole.left_out])
 

@@ -86,7 +86,7 @@ class Scoped:
         self.as_recorded = as_recorded or self
         self.answer = (unit, None, 0, 10, (words, words))
 
-    def scope(self, **_):
+    def scope(self, _question=None):
         return self.answer
 
 

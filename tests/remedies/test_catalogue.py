@@ -43,7 +43,7 @@ def test_of_remedies_that_save_about_as_much_the_cheapest_comes_first():
     def gained(effort: str, low: float) -> Gained:
         remedy = replace(remedies()[0], id=effort, effort=effort)
         found = Found(careful=[], advice="")
-        return Gained(remedy, found, _gain((0, low, low, low, "recorded", "recorded")), low)
+        return Gained(remedy, found, _gain((0, low, (low, low, "recorded", "recorded"), [])), low)
 
     rows = [gained("code", 0.26), gained("one_line", 0.22), gained("configuration", 0.1)]
     ordered = [row.remedy.id for row in catalogue._ordered(rows)]

@@ -9,9 +9,10 @@ import pytest
 from steps import steps
 
 from longpole import read_trace
+from longpole.answer.advice import options_in
 from longpole.answer.blocks import basis_of
 from longpole.answer.values import verdict_of, with_trace
-from longpole.engine.critical_path.windows import core_window
+from longpole.engine.question import Question
 from longpole.remedies.facts import Facts
 from longpole.remedies.gains import gains_of_sides
 from longpole.testing import TraceBuilder
@@ -33,10 +34,10 @@ def _saves(verdict):
 
 def _of_all_steps(trace):
     """Return the verdict with facts from all steps."""
-    window = core_window(None, None, 0, None, "period", whole=False)
+    window = Question().core_window()
     parts, core = trace.core.verdict(window, data_load=None, step_name=None, every_window=True)
     parts = with_trace(parts, gains_of_sides(core))
-    return verdict_of(parts, lambda options: Facts(core, parts, options))
+    return verdict_of(parts, Facts(core, parts, options_in(parts)))
 
 
 @pytest.mark.parametrize("n_complete", [1, 2, 9, 10])

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 import longpole
 from longpole.cli.program import run
 from longpole.cli.whatif.computed import _changed
-from longpole.engine.critical_path.changes import Drop, Scale
-from longpole.engine.critical_path.windows import core_window
-from longpole.remedies.catalogue import _KINDS_OF
-from longpole.remedies.gains import gains_of, gains_of_sides
+from longpole.engine.critical_path.changes import Scale
+from longpole.engine.question import Question
+from longpole.remedies.gains import gains_after, gains_of_sides
 from longpole.testing import TraceBuilder
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
@@ -26,15 +25,16 @@ def trace(request):
     return longpole.read_trace(RECORDINGS / f"{request.param}.json.gz").without_profiler()
 
 
-def test_the_kinds_of_the_sides_are_those_of_the_core():
-    window = core_window(None, None, 0, None, "period", whole=False)
+def test_after_no_change_each_side_gains_what_it_gains():
+    window = Question().core_window()
     trace = longpole.read_trace(RECORDINGS / "decode.before.json.gz")
     _, facts = trace.core.verdict(window, data_load=None, step_name=None, every_window=True)
-    sets = [([Drop(kind=kind) for kind in kinds], ()) for kinds in _KINDS_OF.values()]
     gains = gains_of_sides(facts)
-    assert gains.keys() == {*_KINDS_OF, "waits"}
-    for side, gain in zip(_KINDS_OF, gains_of(facts, sets), strict=True):
-        assert gain.value == pytest.approx(gains[side].value)
+    after = gains_after(facts, [])
+    assert gains.keys() == {*after, "waits"}
+    for side, gain in after.items():
+        assert gain == pytest.approx(gains[side].value)
+        assert gains[side].sides == (side,)
 
 
 def test_a_remedy_of_one_side_gains_no_more_than_the_side(trace):

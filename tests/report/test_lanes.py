@@ -194,7 +194,7 @@ def test_a_step_of_either_side_begins_at_the_same_place():
         return builder.read()
 
     base, new = run(400), run(50)
-    pictures = diff_lanes(longpole.diff(base, new), [base], [new])
+    pictures = diff_lanes(longpole.diff(base, new))
     assert [picture.label.split(":")[0] for picture in pictures] == ["Base", "New side"]
     assert [picture.rows[0]["label"] for picture in pictures] == ["critical path"] * 2
     assert [intervals(picture.rows[0])[0][0] for picture in pictures] == [0, 0]
@@ -213,7 +213,7 @@ def test_a_step_that_is_much_shorter_has_its_own_axis():
         return builder.read()
 
     base, new = run(9_000), run(90)
-    old, now = diff_lanes(longpole.diff(base, new), [base], [new])
+    old, now = diff_lanes(longpole.diff(base, new))
     assert old.length_ns > 50 * now.length_ns
     assert now.label.endswith("on an axis of its own.")
     assert sum(now.rows[0]["lengths"]) == now.length_ns
@@ -225,7 +225,7 @@ def test_sides_without_steps_are_drawn_as_a_whole():
         return builder.launch("gemm", call=(5, 9), work=(9, length)).read()
 
     base, new = run(100), run(300)
-    pictures = diff_lanes(longpole.diff(base, new), [base], [new])
+    pictures = diff_lanes(longpole.diff(base, new))
     assert [sum(picture.rows[0]["lengths"]) for picture in pictures] == [100_000, 300_000]
 
 
@@ -243,7 +243,7 @@ def test_of_several_runs_the_one_is_drawn_that_the_details_are_about():
     new = [run(100), run(200), run(300)]
     kernels = [
         max(row["lengths"])
-        for picture in diff_lanes(longpole.diff(base, new), base, new)
+        for picture in diff_lanes(longpole.diff(base, new))
         for row in picture.rows
         if row["label"].endswith("stream 7")
     ]
@@ -254,7 +254,7 @@ def test_the_steps_of_a_comparison_are_drawn_without_the_profiler():
     base, new = (longpole.read_trace(RECORDINGS / f"decode.{it}.json.gz") for it in SIDES)
     found = longpole.diff(base, new)
     assert found.base.mean_ns < found.base.recorded_mean_ns
-    pictures = diff_lanes(found, [base], [new])
+    pictures = diff_lanes(found)
     assert "without the profiler, on " in pictures[0].label
     windows = [choose_window(trace.without_profiler()) for trace in (base, new)]
     lengths = [sum(picture.rows[0]["lengths"]) for picture in pictures]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longpole.answer.actions import between
-from longpole.answer.advice import options_in
 from longpole.answer.sentences import limit_then
 from longpole.remedies.catalogue import RemedyId, gained, together
 from longpole.remedies.gains import Gain
@@ -15,11 +14,9 @@ from longpole.remedies.sides import Side
 from longpole.words.data import Data
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
 
     from longpole.remedies.facts import Facts
-    from longpole.remedies.parts import VerdictParts
-    from longpole.words.recording import Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +34,15 @@ class AfterRemedies(Data):
     """What they save together, and what limits the program then; empty if neither is known."""
 
 
-def after_remedies(
-    parts: VerdictParts, facts_of: Callable[[Options], Facts], remedies: Collection[str]
-) -> AfterRemedies:
+def after_remedies(facts: Facts, remedies: Collection[str]) -> AfterRemedies:
     """Compute the gain of remedies in one graph, in the order of the verdict."""
-    facts = facts_of(options_in(parts))
     rows = [row for row in gained(facts)[0] if row.remedy.id in remedies]
     gain, then = together(facts, rows)
     is_possible = any(row.remedy.is_upper_bound for row in rows)
     told = []
     if len({row.remedy.id for row in rows}) > 1:
         told.append(f"Together they save {between(0.0 if is_possible else gain.low, gain.high)}.")
-    if then and status_of(parts["limit"]) in {"ok", "balanced"}:
+    if then and status_of(facts.parts["limit"]) in {"ok", "balanced"}:
         told.append(f"After these changes, {limit_then(then)}.")
     return AfterRemedies(
         remedies=tuple(dict.fromkeys(RemedyId(row.remedy.id) for row in rows)),

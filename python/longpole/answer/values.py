@@ -14,7 +14,7 @@ from longpole.answer.actions import (
     saving,
     told_interval,
 )
-from longpole.answer.advice import advice, options_in
+from longpole.answer.advice import advice
 from longpole.answer.blocks import verdict_blocks
 from longpole.answer.findings import Findings, Gap, Remedy, Span, Uncertainty
 from longpole.answer.missing import step_range_ns
@@ -24,7 +24,7 @@ from longpole.remedies.limits import NoDevice, limit_of
 from longpole.report.blocks import Notes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from longpole.engine.recording_cost import RecordingCost
     from longpole.remedies.catalogue import Gained
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from longpole.remedies.parts import CoreParts, VerdictParts
     from longpole.remedies.sides import Side
     from longpole.report.blocks import Block
-    from longpole.words.recording import Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +84,9 @@ def with_trace(
     return known
 
 
-def verdict_of(parts: VerdictParts, facts_of: Callable[[Options], Facts]) -> Verdict:
+def verdict_of(parts: VerdictParts, facts: Facts) -> Verdict:
     """Convert the results of the core to values and sentences."""
     uncertainty = parts["uncertainty"]
-    facts = facts_of(options_in(parts))
     has_device = not isinstance(parts["limit"], NoDevice)
     rows, failures = gained(facts) if has_device else ([], [])
     named = named_of(rows, parts)
@@ -130,7 +128,7 @@ def _remedy(row: Gained, *, is_named: bool, is_listed: bool) -> Remedy:
     found = row.found
     return Remedy(
         remedy=RemedyId(row.remedy.id),
-        sides=row.sides,
+        sides=row.gain.sides,
         effort=row.remedy.effort,
         name=found.name,
         named=is_named,

@@ -120,7 +120,7 @@ def _explain_trace(path: Path) -> tuple[str, Sequence[Block]]:
     from longpole.formats.read import read_trace
     from longpole.remedies.facts import ARGUMENTS
 
-    verdict = read_trace(path, args=ARGUMENTS).without_profiler().verdict()
+    verdict = read_trace(path, args=ARGUMENTS).answer().verdict
     return verdict.sentence, verdict.blocks()
 
 

@@ -17,10 +17,10 @@ from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.traces import named_traces
 from longpole.cli.ask.windows import (
     DURATION,
+    Asked,
     as_recorded_option,
-    data_load_option,
-    step_name_option,
     step_option,
+    window_options,
 )
 from longpole.engine.critical_path.explain import MEANINGS
 from longpole.remedies.facts import ARGUMENTS
@@ -31,7 +31,7 @@ from longpole.report.sections import Section
 from longpole.words.wording import count, duration, memory_size, number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from longpole.cli.answer.emit import Answer
     from longpole.diffs import Diff
@@ -73,8 +73,7 @@ _WORK: Final = {
     help="Smallest change that matters, such as 3% or 0.03; exit with 1 if there is a regression.  "
     "[default: 3%, without an effect on the exit code]",
 )
-@step_name_option
-@data_load_option
+@window_options("chosen", "step_name", "data_load")
 @click.option(
     "--step-time",
     "step_times_ns",
@@ -107,7 +106,7 @@ def diff(
     is_same_program: bool,
     top: int | None,
     options: Options,
-    **window: Any,
+    window: Asked,
 ) -> int:
     """Show what changed between BASE and NEW, and whether it matters.
 
@@ -115,6 +114,7 @@ def diff(
     Traces of different ranks are one run; traces of the same rank are several runs. Steps are
     compared by length; operators and kernels are matched by stack, shape and name. With --step,
     one step of BASE is compared with the other steps of its run, or with the second --step. With
+    --window, only this part of both sides is compared. With
     `--format html`, the answer is a page with all tables and a timeline of both sides.
 
     The exit code is 4 if the comparison is inconclusive and, with --gate, 1 if there is a
@@ -126,6 +126,7 @@ def diff(
       longpole diff main/ branch/ --gate 3% --format md
       longpole diff before.json.gz after.json.gz --format html > diff.html
       longpole diff one.json.gz,two.json.gz after/
+      longpole diff before.json.gz after.json.gz --window forward#1
       longpole diff trace.json.gz --step 37
       longpole diff trace.json.gz --step 37 --step 12
     """
@@ -135,6 +136,8 @@ def diff(
     require(
         step is None or step_times_ns is None, "--step-time compares two runs; leave out --step"
     )
+    is_part = window.step is not None or window.chosen is not None
+    require(step is None or not is_part, "--step and --window exclude each other")
     is_both = step_times_ns is not None and as_recorded
     require(not is_both, "--step-time and --as-recorded exclude each other")
     require(
@@ -170,7 +173,7 @@ def _diff_answer(
     *,
     gate: float | None,
     top: int | None,
-    window: Mapping[str, Any],
+    window: Asked,
     as_recorded: bool = False,
     step_times_ns: tuple[int | None, int | None] = (None, None),
     is_same_program: bool = False,
@@ -188,10 +191,10 @@ def _diff_answer(
             as_recorded=as_recorded,
             step_times_ns=step_times_ns,
             is_same_program=is_same_program,
-            **window,
+            **window.question.parts,
         )
     names = [_name(side) for side in (base, new)]
-    page = _page(found, sides[0], sides[1], top, window)
+    page = _page(found, top)
     return _answer(" -> ".join(names), [*base, *new], found, page, gate=gate, top=top)
 
 
@@ -202,7 +205,7 @@ def _step_answer(
     *,
     gate: float | None,
     top: int | None,
-    window: Mapping[str, Any],
+    window: Asked,
     as_recorded: bool = False,
 ) -> Answer:
     """Compare one step of a trace with the others."""
@@ -212,22 +215,16 @@ def _step_answer(
     share = _GATE if gate is None else gate
     with usage_errors():
         trace = traces[0][1]
-        found = diff_steps(trace, step, against, gate=share, as_recorded=as_recorded, **window)
+        asked = {"step_name": window.step_name, "data_load": window.data_load}
+        found = diff_steps(trace, step, against, gate=share, as_recorded=as_recorded, **asked)
     other = "the other steps" if against is None else f"step {against}"
     title = f"{_name(traces)}: step {step} against {other}"
-    side = [traces[0][1]]
-    page = _page(found, side, side, top, window)
+    page = _page(found, top)
     return _answer(title, traces, found, page, gate=gate, top=top)
 
 
-def _page(
-    found: Diff, base: list[Trace], new: list[Trace], top: int | None, window: Mapping[str, Any]
-) -> Callable[[], Sequence[Section]]:
-    step_name = window.get("step_name")
-    return lambda: [
-        *_sections(found, base, new, top=top or _ON_PAGE, step_name=step_name),
-        known_limits(),
-    ]
+def _page(found: Diff, top: int | None) -> Callable[[], Sequence[Section]]:
+    return lambda: [*_sections(found, top=top or _ON_PAGE), known_limits()]
 
 
 def _answer(
@@ -286,20 +283,13 @@ def _name(side: Sequence[Named]) -> str:
     return f"{name_of(folders.pop())}/ ({len(paths)} traces)" if len(folders) == 1 else paths[0]
 
 
-def _sections(
-    found: Diff,
-    base: Sequence[Trace],
-    new: Sequence[Trace],
-    *,
-    top: int,
-    step_name: str | None = None,
-) -> list[Section]:
+def _sections(found: Diff, *, top: int) -> list[Section]:
     """Show the verdict, what changed, a step of each side, and all work by name."""
     from longpole.plot.diff_lanes import diff_lanes
 
     _, *rest = found.blocks(top)
     headline, *more = _sentences(found)
-    drawn = diff_lanes(found, base, new, step_name=step_name)
+    drawn = diff_lanes(found)
     return [
         Section("verdict", "Verdict", [headline, *_figures(found), *more]),
         Section("changes", "What changed", rest),

@@ -107,7 +107,7 @@ def _answer(name: str, trace: Trace, found: Found, *, top: int, is_in_order: boo
     path = found.path
     sections = in_order(path, trace) if is_in_order else None
     shown = path.name_totals[:top]
-    verdict = found.verdict()
+    verdict = found.verdict
     document = Document(
         schema=_SCHEMA,
         **known_of(name, trace, found, verdict),

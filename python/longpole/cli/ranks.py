@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +17,7 @@ from longpole.cli.answer.overview import tiles
 from longpole.cli.answer.problems import require
 from longpole.cli.ask.options import Options, answer_options, answers, top_option
 from longpole.cli.ask.ranks import answer_ranks, reading_options, sources_argument
-from longpole.cli.ask.windows import DURATION, step_option
+from longpole.cli.ask.windows import DURATION, Asked, step_option, window_options
 from longpole.errors import LongpoleError
 from longpole.files.opening import is_pipe
 from longpole.jobs.findings import finding_notes, listed
@@ -55,6 +56,7 @@ _LOSSES_OF_DUMPS: Final = ("unreadable rank", "duplicate rank", "damaged rank")
 @answers("longpole.jobs.ranks:RanksData")
 @sources_argument
 @step_option("the whole run")
+@window_options("chosen")
 @top_option(8)
 @click.option(
     "--step-time",
@@ -69,6 +71,7 @@ def ranks(
     *,
     sources: Sequence[str],
     step: int | None,
+    window: Asked,
     top: int,
     step_time_ns: int | None,
     reading: dict[str, Any],
@@ -85,15 +88,18 @@ def ranks(
     \b
     Examples:
       longpole ranks traces/
-      longpole ranks traces/ --step 3 --json
+      longpole ranks traces/ --window step:3 --json
       longpole ranks dumps/
     """
+    asked = replace(window, step=step) if step is not None else window
+    has_part = asked.between is None and asked.question.annotation is None
+    require(has_part, "ranks have steps in common: give --window step:N or all")
     for source in sources:
         require(not is_pipe(source), f"{source} is a pipe; ranks are read twice, so give files")
     if _are_dumps(sources):
         require(step_time_ns is None, "--step-time applies to traces, not to dumps")
         return _answer_dumps(sources, options, _DUMPS, partial(_dumps_answer, sources))
-    answer = partial(_ranks_answer, sources, step=step, top=top, step_time_ns=step_time_ns)
+    answer = partial(_ranks_answer, sources, step=asked.step, top=top, step_time_ns=step_time_ns)
     return answer_ranks(sources, options, _RANKS, answer, reading)
 
 

@@ -30,20 +30,18 @@ from longpole.cli.ask.traces import (
 )
 from longpole.cli.ask.windows import OF_TIME, Asked, Recording, profiler_options, window_options
 from longpole.engine.recording_cost import timing_blocks
-from longpole.errors import WindowError
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import DATA_FORMATS, Document
 from longpole.tables.check import caught_nothing, only_annotations, why_empty
-from longpole.tables.summary import summary as summarise
+from longpole.tables.summary import summary_of as summarise
 from longpole.words.wording import count, duration, listing, operator_name, share, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from longpole.answer import Verdict
+    from longpole.answer.answer import Answer as TraceAnswer
     from longpole.cli.answer.emit import Answer
-    from longpole.engine.critical_path.path import CriticalPath
-    from longpole.engine.windows import Window
     from longpole.remedies.sides import Side
     from longpole.report.blocks import Block, Cell
     from longpole.report.document import Record, Warned
@@ -139,7 +137,7 @@ def summary(
         ranks.append(trace.rank)
         with usage_errors():
             trace = recording.of(trace, step_name=window.step_name)
-            return _answer(path, trace, top, **window.on_clock(trace).choice)
+            return _answer(path, trace, top, window.of(trace))
 
     def then() -> Iterator[Answer]:
         if len(traces) > 1 and options.form in {"text", "md"}:
@@ -165,23 +163,22 @@ def _together(
     return together(traces, ranks, read)
 
 
-def _answer(path: str, trace: Trace, top: int, **choice: Any) -> Answer:
-    """Report where the time of a window went; the window is chosen as by `longpole.summary`."""
+def _answer(path: str, trace: Trace, top: int, answer: TraceAnswer) -> Answer:
+    """Report where the time of a window went."""
     nothing = caught_nothing(trace)
     if nothing is not None:
         return abstained(_SCHEMA, path, trace, nothing.sentence)
     if only_annotations(trace):
         told = f"{why_empty(trace)}; the table annotations shows them"
         return abstained(_SCHEMA, path, trace, told)
-    found = summarise(trace, top=top, **choice)
+    found = summarise(trace, answer, top)
     if found is None:
         return abstained(_SCHEMA, path, trace, why_empty(trace))
     window = found.window
     if not window.duration_ns:
         reason = f"{window.name} is 0 ns long, so nothing can be measured"
         return abstained(_SCHEMA, path, trace, reason, "empty_window")
-    path_of_window = _path_of(trace, window, choice.get("step_name"))
-    warnings = [*window_warnings(trace, path_of_window, window.name, None)]
+    warnings = [*window_warnings(trace, answer.path, window.name, None)]
     known = known_of_trace(path, trace) | {"forms_with_warnings": (*DATA_FORMATS, "text")}
     known["warnings"] = [*known["warnings"], *warnings]
     known |= {"status": "partial"} if known["warnings"] or exit_code_of(found.verdict) else {}
@@ -212,16 +209,6 @@ def _truncated(found: Summary) -> dict[str, dict[str, int]]:
     if found.serving is not None:
         lengths["serving.kernels"] = (len(found.serving.kernels), found.serving.n_kernels)
     return {name: {"shown": shown, "total": total} for name, (shown, total) in lengths.items()}
-
-
-def _path_of(trace: Trace, window: Window, step_name: str | None) -> CriticalPath:
-    """Return the critical path of a window; a step has one even if it contains only its mark."""
-    try:
-        return trace.critical_path(between=(window.start_ns, window.end_ns))
-    except WindowError:
-        if window.step is None:
-            raise
-        return trace.critical_path(step=window.step, step_name=step_name)
 
 
 def time_blocks(trace: Trace, found: Summary) -> list[Block]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from longpole.cli.answer.problems import usage_errors
 from longpole.cli.answer.table import (
     TABLE,
     WHOLE_TABLES,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from longpole.cli.answer.emit import Answer
+    from longpole.trace.trace import Trace
 
 
 def _peaks(
@@ -291,21 +293,28 @@ def table(
     paths = _without(words, name)
     if name is None:
         _check_paths(paths)
-        return _list(paths, recording, options)
+        return _list(paths, window, recording, options)
     shown = Shown(name, where, top, sort, _given(**choices), by)
     _check(shown)
     options = replace(options, capture_traces=capture_traces or None)
     return _answer(paths, window, recording, shown, options)
 
 
-def _list(paths: Sequence[str], recording: Recording, options: Options) -> int:
+def _list(paths: Sequence[str], window: Asked, recording: Recording, options: Options) -> int:
     """List the tables of each file; those about what limits a trace come first."""
     if not paths:
         return options.emit(listed_tables(None))
     if all(map(given_memory_file, paths)):
         return options.emit_each(listed_tables(path, of_memory=True) for path in paths)
     traces = [path for path in paths if not given_memory_file(path)]
-    return answer_each(traces, options, TABLE, listed_tables, recording=recording)
+
+    def listed(path: str, trace: Trace) -> Answer:
+        with usage_errors():
+            trace = recording.of(trace, step_name=window.step_name, data_load=window.data_load)
+            verdict = None if trace.window is None else window.of(trace).verdict
+        return listed_tables(path, trace, verdict)
+
+    return answer_each(traces, options, TABLE, listed)
 
 
 def _answer(

@@ -43,17 +43,20 @@ from longpole.diffs.sentences import sentence
 from longpole.diffs.setups import differing, setups_of
 from longpole.diffs.sides import side_of
 from longpole.diffs.values import DiffSide
+from longpole.engine.question import Question
 from longpole.engine.recording_cost import timing_notes
 from longpole.errors import WindowError
 from longpole.rows.statistics.ranks import robust_spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Unpack
 
     from longpole.diffs.changes import Work
     from longpole.diffs.machine import Machine, Threads
     from longpole.diffs.setups import Setup
     from longpole.diffs.sides import Side
+    from longpole.engine.question import QuestionParts
     from longpole.jobs.trace_set import TraceSet
     from longpole.trace.trace import Trace
 
@@ -71,11 +74,11 @@ def diff(
     new: Trace | TraceSet | Sequence[Trace | TraceSet],
     *,
     gate: float = _GATE,
-    step_name: str | None = None,
-    data_load: str | None = None,
     as_recorded: bool = False,
     step_times_ns: tuple[int | None, int | None] = (None, None),
     is_same_program: bool = False,
+    step: int | str | None = None,
+    **question: Unpack[QuestionParts],
 ) -> Diff:
     """Compare two sides, and judge whether the change matters.
 
@@ -88,8 +91,6 @@ def diff(
         `args=["Input Dims"]`.
     gate
         The smallest change of the mean step that matters, as a fraction.
-    step_name, data_load
-        As for `Trace.verdict`.
     as_recorded
         Compare steps as recorded, including the profiler's overhead.
     step_times_ns
@@ -97,6 +98,9 @@ def diff(
     is_same_program
         Compare the steps even if little work corresponds: both sides do the same work by other
         kernels and operators.
+    step, **question
+        The window of both sides and what loads data, as for `longpole.Question`; by default all
+        complete steps. Times of `between` count from the first event of each trace.
 
     Raises
     ------
@@ -116,10 +120,9 @@ def diff(
     if not 0 <= gate < 1:
         message = f"a gate is a share from 0 to 1, not {gate}"
         raise ValueError(message)
-    window: dict[str, Any] = {"step_name": step_name, "data_load": data_load}
     given, left_out = whole_ranks([traces_of(side) for side in (base, new)])
     sides = [
-        runs_of(side, window | {"as_recorded": as_recorded, "step_time_ns": step_time_ns})
+        runs_of(side, _question(as_recorded, step_time_ns, step=step, **question))
         for side, step_time_ns in zip(given, step_times_ns, strict=True)
     ]
     sides = counted_alike(sides)
@@ -160,15 +163,14 @@ def diff_steps(
     WindowError
         The step does not exist, or is the only one.
     """
-    window: dict[str, Any] = {"step_name": step_name, "data_load": data_load}
-    trace = trace if as_recorded else trace.without_profiler(**window)
-    usual = side_of(trace, **window).steps["step"].to_list()
+    asked = Question(step_name=step_name, data_load=data_load, as_recorded=as_recorded)
+    usual = side_of(trace, asked).steps["step"].to_list()
     others = tuple(number for number in usual if number != step)
     if against is None and not others:
         message = "the trace has no other complete step to compare with"
         raise WindowError(message)
-    base = side_of(trace, others if against is None else (against,), **window)
-    new = side_of(trace, (step,), **window)
+    base = side_of(trace, asked, others if against is None else (against,))
+    new = side_of(trace, asked, (step,))
     work = work_of(base, new)
     judgement = judge_step(base.lengths_ns, new.mean_ns, gate)
     sides = [Runs(((base,),)), Runs(((new,),))]
@@ -180,6 +182,16 @@ def diff_steps(
         is_one_recording=True,
     )
     return _answer((base, new), work, judgement, gate, sides, evidence=evidence)
+
+
+def _question(
+    as_recorded: bool,  # noqa: FBT001
+    step_time_ns: int | None,
+    **question: Any,
+) -> Question:
+    """Return what is asked about a side; times as recorded need no time of a step."""
+    time_ns = None if as_recorded else step_time_ns
+    return Question(step_time_ns=time_ns, as_recorded=as_recorded, **question)
 
 
 def _judged(sides: list[Runs], work: Work, gate: float, evidence: Evidence) -> Judgement:
@@ -325,6 +337,7 @@ def _facts(side: Side, runs: Runs) -> DiffSide:
         if len(means) > 1
         else None,
         verdict=side.verdict,
+        answer=side.answer,
         damage=runs.damage,
         notes=() if cost is None else tuple(timing_notes(cost)),
         peak_memory_bytes=peak_memory_bytes(side),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.diffs.sides import side_of
 from longpole.jobs.trace_set import TraceSet
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from longpole.diffs.sides import Side
+    from longpole.engine.question import Question
     from longpole.files.damage import Damage
 
 # With fewer common steps there is no usable sample.
@@ -77,14 +78,14 @@ class Runs:
         return self.runs[order[(len(order) - 1) // 2]]
 
 
-def runs_of(given: Sequence[Trace], window: dict[str, Any]) -> Runs:
+def runs_of(given: Sequence[Trace], question: Question) -> Runs:
     """Sort traces into runs: the first of every rank, then the second of every rank, and so on."""
     if not given:
         message = "each side needs a trace"
         raise ValueError(message)
     by_rank: dict[int | None, list[Side]] = {}
     for trace in given:
-        by_rank.setdefault(trace.rank, []).append(side_of(trace, **window))
+        by_rank.setdefault(trace.rank, []).append(side_of(trace, question))
     if len({len(each) for each in by_rank.values()}) > 1:
         message = "every rank needs a trace of every run"
         raise ValueError(message)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from longpole.diffs.stacks import keys_of
+from longpole.engine.question import Question
 from longpole.errors import WindowError
 from longpole.files.damage import blaming
 from longpole.rows.frames import frame_of
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longpole.answer import Verdict
+    from longpole.answer.answer import Answer
     from longpole.diffs.stacks import Keys
     from longpole.engine.critical_path.path import CriticalPath
     from longpole.engine.windows import Unit
@@ -47,12 +49,18 @@ class Side:
     trace: Trace
     recorded: Trace
     """The same trace as recorded, if `trace` excludes the profiler's overhead."""
-    verdict: Verdict
+    answer: Answer
+    """The answer about these steps."""
     unit: Unit
     steps: pl.DataFrame
     """The columns of `Trace.steps`; one row for the window if there are no steps."""
     has_steps: bool
     _step_paths: dict[int, CriticalPath] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Return what limits these steps."""
+        return self.answer.verdict
 
     @cached_property
     def events(self) -> pl.DataFrame:
@@ -124,7 +132,8 @@ class Side:
 
         if self.recorded is self.trace or not self.has_steps:
             return self.mean_ns
-        steps = self.recorded.steps.filter(pl.col("event").is_in(self.steps["event"].implode()))
+        marked = frame_of(self.recorded.core.steps(self.answer.question.step_name))
+        steps = marked.filter(pl.col("event").is_in(self.steps["event"].implode()))
         lengths = steps["window_end_ns"] - steps["window_start_ns"]
         return float(lengths.sum()) / max(steps.height, 1)
 
@@ -178,7 +187,12 @@ class Side:
     def path(self) -> CriticalPath:
         """Return the critical path through all steps."""
         start_ns, end_ns = self.steps["window_start_ns"][0], self.steps["window_end_ns"][-1]
-        return self.trace.critical_path(between=(start_ns, end_ns))
+        return self._path_of(between=(start_ns, end_ns))
+
+    def _path_of(self, **window: Any) -> CriticalPath:
+        """Return the path of another window, with the same names of steps and data loaders."""
+        asked = self.answer.question.about(**window)
+        return self.trace.path_of(asked, "period", "binding")
 
     @property
     def account_path(self) -> CriticalPath:
@@ -201,7 +215,7 @@ class Side:
         if not self.has_steps:
             return self.path
         if row not in self._step_paths:
-            self._step_paths[row] = self.trace.critical_path(step=self.steps["step"][row])
+            self._step_paths[row] = self._path_of(step=self.steps["step"][row])
         return self._step_paths[row]
 
     @cached_property
@@ -250,12 +264,7 @@ def one_of(column: str, values: Iterable[str]) -> pl.Expr:
 
 
 def side_of(
-    trace: Trace,
-    steps: tuple[int, ...] | None = None,
-    *,
-    as_recorded: bool = False,
-    step_time_ns: int | None = None,
-    **window: Any,
+    trace: Trace, question: Question | None = None, steps: tuple[int, ...] | None = None
 ) -> Side:
     """Choose the steps of a run: those its verdict is based on.
 
@@ -263,14 +272,10 @@ def side_of(
     ----------
     trace
         The run.
+    question
+        What is asked about it; times between which it is compared count from its first event.
     steps
         Numbers of steps to use instead.
-    as_recorded
-        Keep the time added by the profiler.
-    step_time_ns
-        The time of a step without the profiler, if known.
-    **window
-        `step_name` and `data_load`, as for `Trace.verdict`.
 
     Raises
     ------
@@ -279,28 +284,34 @@ def side_of(
     """
     import polars as pl
 
-    recorded = trace
-    if not as_recorded:
-        trace = trace.without_profiler(step_time_ns, **window)
-    verdict = trace.verdict(steps[0] if steps and len(steps) == 1 else None, **window)
+    asked = Question() if question is None else question
+    if asked.between is not None:
+        asked = replace(asked, between=trace.times_on_clock(asked.between))
+    if steps is not None and len(steps) == 1:
+        asked = replace(asked, step=steps[0])
+    answer = trace.answer(asked)
+    found = cast("Trace", answer.trace)
+    verdict, window = answer.verdict, answer.window
     numbers = verdict.steps if steps is None else steps
-    marked = trace.steps.filter(pl.col("step").is_in(numbers)).sort("start_ns")
+    every = frame_of(found.core.steps(asked.step_name))
+    marked = every.filter(pl.col("step").is_in(numbers)).sort("start_ns")
     unknown = set(numbers) - set(marked["step"])
     if steps is not None and unknown:
         message = f"the trace has no step {min(unknown)}"
         with blaming(trace.damage):
             raise WindowError(message)
     if verdict.window.unit == "step" and marked.height:
-        return Side(trace, recorded, verdict, "step", marked, has_steps=True)
-    unit, number, start_ns, end_ns, _ = trace.scope()
+        return Side(found, trace, answer, "step", marked, has_steps=True)
+    if window is None:
+        message = "nothing in the trace has a duration"
+        raise WindowError(message)
     alone = pl.DataFrame(
         {
-            "step": [number or 0],
-            "start_ns": [start_ns],
-            "duration_ns": [end_ns - start_ns],
-            "window_start_ns": [start_ns],
-            "window_end_ns": [end_ns],
+            "step": [window.step or 0],
+            "start_ns": [window.start_ns],
+            "duration_ns": [window.duration_ns],
+            "window_start_ns": [window.start_ns],
+            "window_end_ns": [window.end_ns],
         }
     )
-    kind: Any = unit
-    return Side(trace, recorded, verdict, kind, alone, has_steps=False)
+    return Side(found, trace, answer, window.kind, alone, has_steps=False)

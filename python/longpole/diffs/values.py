@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from longpole.answer import Verdict
+from longpole.answer.answer import Answer
 from longpole.diffs.machine import Machine
 from longpole.diffs.matching import Relation
 from longpole.diffs.setups import Setup
 from longpole.files.damage import Damage
-from longpole.words.data import Data, computed
+from longpole.words.data import HIDDEN, Data, computed
 
 # If the machine's effect is a smaller share of the step, it is not mentioned.
 _MATTERS: Final = 0.005
@@ -70,6 +71,8 @@ class DiffSide(Data):
     """What is wrong with its steps that were timed without the profiler."""
     peak_memory_bytes: int | None
     """Peak of allocated memory on a device, if recorded."""
+    answer: Answer | None = field(default=None, repr=False, compare=False, metadata=HIDDEN)
+    """The answer about the trace from which the details are taken."""
 
     @property
     def is_in_range(self) -> bool:

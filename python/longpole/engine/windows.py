@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from operator import index
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from longpole.engine.question import Question
 from longpole.errors import WindowError
 from longpole.words.data import HIDDEN, computed
-from longpole.words.wording import escape
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from typing import Unpack
 
     import polars as pl
 
-_LARGEST = 2**63
+    from longpole.engine.question import WindowParts
 
 Unit = Literal["step", "repetition", "annotation", "time_range", "trace"]
 """The kind of a window."""
@@ -42,13 +40,7 @@ class Marked(Protocol):
         ...
 
     def scope(
-        self,
-        step: int | None = None,
-        *,
-        annotation: str | None = None,
-        instance: int = 0,
-        whole: bool = False,
-        step_name: str | None = None,
+        self, question: Question | None = None
     ) -> tuple[str, int | None, int, int, tuple[str, str]]:
         """Return the unit of the window, its number, its times, the reason, and how to show it."""
         ...
@@ -137,14 +129,7 @@ class Window:
 
 
 def choose_window(
-    trace: Marked,
-    step: int | str | None = None,
-    *,
-    annotation: str | None = None,
-    instance: int = 0,
-    between: tuple[int, int] | None = None,
-    whole: bool = False,
-    step_name: str | None = None,
+    trace: Marked, step: int | str | None = None, **question: Unpack[WindowParts]
 ) -> Window | None:
     """Choose the requested window, or the step of median length.
 
@@ -156,17 +141,9 @@ def choose_window(
     ----------
     trace
         The trace.
-    step
-        Number of a step, as `3`, `"3"` or `"ProfilerStep#3"`.
-    annotation, instance
-        Name of an annotation, and its index among those with the name, in time order. The window
-        ends when the annotation and the GPU activities launched in it have ended.
-    between
-        Two times in ns.
-    whole
-        Use the whole trace, from the first to the last event of a main thread or device.
-    step_name
-        A regular expression for the annotations that mark iterations.
+    step, **question
+        `step`, `annotation`, `instance`, `between`, `whole` and `step_name`, as for
+        `longpole.Question`.
 
     Returns
     -------
@@ -189,34 +166,26 @@ def choose_window(
     >>> choose_window(trace).step, choose_window(trace, "ProfilerStep#1").duration_ns
     (2, 50000)
     """
-    refuse_several(step, annotation, between, whole or None)
-    if between is not None:
-        start_ns, end_ns = two_times(between)
-        named = time_range_name(trace, (start_ns, end_ns))
-        return Window("time_range", None, start_ns, end_ns, "as asked", asked=named)
-    number = None if step is None else step_number(step)
-    if number is not None and abs(number) >= _LARGEST:
-        message = f"the trace has no step {number}"
-        raise WindowError(message)
-    chosen: Any = {
-        "step": number,
-        "annotation": annotation,
-        "instance": instance,
-        "whole": whole,
-        "step_name": step_name,
-    }
+    return window_for(trace, Question(step=step, **question))
+
+
+def window_for(trace: Marked, question: Question) -> Window | None:
+    """Return the window of a question; None if nothing in the trace has a duration."""
+    if question.between is not None:
+        named = time_range_name(trace, question.between)
+        return Window("time_range", None, *question.between, "as asked", asked=named)
     try:
-        unit, number, start_ns, end_ns, why = trace.scope(**chosen)
+        unit, number, start_ns, end_ns, why = trace.scope(question)
         recorded = trace.as_recorded
         if unit == "trace" and recorded is not trace:  # it may name times for --window
-            *_, why = recorded.scope(**chosen)
+            *_, why = recorded.scope(question)
     except WindowError:
-        if (step, annotation, step_name) != (None, None, None):
+        if (question.step, question.annotation, question.step_name) != (None, None, None):
             raise
         return None
     kind: Any = unit
-    asked = "" if annotation is None else annotation_name(annotation, instance)
-    return Window(kind, number if unit == "step" else None, start_ns, end_ns, *why, asked)
+    shown = number if unit == "step" else None
+    return Window(kind, shown, start_ns, end_ns, *why, question.named)
 
 
 def time_range_name(trace: Marked, between: tuple[int, int]) -> str:
@@ -230,34 +199,9 @@ def _between(times_ns: tuple[int, int]) -> str:
     return f"from {start_ns} to {end_ns} ns"
 
 
-def annotation_name(annotation: str, instance: int) -> str:
-    """Return one of the annotations of a name as a phrase."""
-    return f"annotation {escape(annotation)} (instance {instance})"
-
-
 def window_of(trace: Marked, window: Window | None) -> Window | None:
     """Return the requested window, by default the one that `choose_window` chooses."""
     return choose_window(trace) if window is None else window
-
-
-def refuse_several(*choices: object) -> None:
-    """Raise if a window is chosen in more than one way: all arguments but one must be None."""
-    if sum(choice is not None for choice in choices) > 1:
-        message = "step, annotation, between and whole exclude each other"
-        raise ValueError(message)
-
-
-def two_times(between: Sequence[int]) -> tuple[int, int]:
-    """Return the two times as integers; raise unless they are in order."""
-    try:
-        start_ns, end_ns = map(index, between)
-    except (TypeError, ValueError):
-        message = f"between is two times in whole ns, not {between!r}"
-        raise TypeError(message) from None
-    if end_ns < start_ns:
-        message = f"between ends before it starts: {between!r}"
-        raise ValueError(message)
-    return start_ns, end_ns
 
 
 def is_step(trace: Marked) -> pl.Expr:
@@ -265,21 +209,6 @@ def is_step(trace: Marked) -> pl.Expr:
     import polars as pl
 
     return pl.col("event").is_in(trace.steps["event"].implode())
-
-
-def step_number(step: int | str) -> int:
-    """Parse the number of a step, given as `6`, `"6"` or `"ProfilerStep#6"`.
-
-    Examples
-    --------
-    >>> step_number("ProfilerStep#6")
-    6
-    """
-    number = re.fullmatch(r"(?:ProfilerStep\s*#\s*)?(-?\d+)", str(step).strip())
-    if number is None:
-        message = f"a step is a number or ProfilerStep#N, not {step!r}"
-        raise ValueError(message)
-    return int(number[1])
 
 
 def launching_calls(trace: Marked) -> pl.Series:

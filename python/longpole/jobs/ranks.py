@@ -604,7 +604,7 @@ class Ranks(Data):
 
         @cache
         def lists(rank: int) -> bool:
-            remedies = self.set.trace(rank).verdict().remedies
+            remedies = self.set.trace(rank).answer(self.set.question).remedies
             return any(row.remedy == "small_messages" and row.is_listed for row in remedies)
 
         return lists

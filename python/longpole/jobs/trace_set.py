@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole._core import JointRanks
 from longpole.engine.critical_path.changes import parts_of
+from longpole.engine.question import Question
 from longpole.errors import RanksError, WindowError
 from longpole.jobs.call_columns import (
     recorded_waits,
@@ -100,6 +101,12 @@ class TraceSet:
     def __repr__(self) -> str:
         """Return a one-line summary."""
         return f"<longpole.TraceSet: {len(self)} ranks, {self.calls.height} calls>"
+
+    @property
+    def question(self) -> Question:
+        """What is asked about each rank."""
+        reading = self._opened.reading
+        return Question(step_name=reading.step_name, data_load=reading.data_load)
 
     @property
     def step_name(self) -> str | None:

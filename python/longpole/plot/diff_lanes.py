@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
-from longpole.engine.windows import choose_window
-from longpole.errors import WindowError
 from longpole.plot.lanes import add_lanes, left_out
 from longpole.plot.layout import Layout, longest, path_spans
 from longpole.words.wording import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import polars as pl
-
+    from longpole.answer.answer import Answer
     from longpole.diffs import Diff, DiffSide
     from longpole.engine.windows import Window
     from longpole.report.lanes import Lanes
@@ -27,39 +22,51 @@ _MOST_ROWS: Final = 16
 _MOST_SHARED: Final = 4
 
 
-def diff_lanes(
-    found: Diff, base: Sequence[Trace], new: Sequence[Trace], *, step_name: str | None = None
-) -> list[Lanes]:
+def diff_lanes(found: Diff) -> list[Lanes]:
     """Lay out the step of each side that the verdict is about, as one picture for each side.
 
     Both have the same axis, unless one of them would be too small to see. Empty if a side has no
     such step.
     """
-    sides = {"base": (found.base, base), "new": (found.new, new)}
-    drawn = {name: _drawn(side, traces, step_name) for name, (side, traces) in sides.items()}
-    lengths_ns = [pair[1].duration_ns for pair in drawn.values() if pair is not None]
+    sides = {"base": found.base, "new": found.new}
+    answers = {name: _drawn(side) for name, side in sides.items()}
+    drawn = {name: answer for name, answer in answers.items() if answer is not None}
+    lengths_ns = [_window(answer).duration_ns for answer in drawn.values()]
     if len(lengths_ns) < len(sides):
         return []
     is_shared = max(lengths_ns) <= _MOST_SHARED * min(lengths_ns)
     return [
         _lanes(
             name,
-            *pair,
-            step_name=step_name,
-            axis_ns=max(lengths_ns) if is_shared else pair[1].duration_ns,
-            note=_words_of(sides[name][0], is_shared=is_shared),
+            answer,
+            axis_ns=max(lengths_ns) if is_shared else _window(answer).duration_ns,
+            note=_words_of(sides[name], is_shared=is_shared),
         )
-        for name, pair in drawn.items()
-        if pair is not None
+        for name, answer in drawn.items()
     ]
 
 
-def _lanes(
-    name: str, trace: Trace, window: Window, *, step_name: str | None, axis_ns: int, note: str
-) -> Lanes:
+def _drawn(side: DiffSide) -> Answer | None:
+    """Return the answer about the step of a side that is drawn; None if nothing is timed."""
+    answer, span = side.answer, side.verdict.window
+    if answer is None or answer.window is None or not answer.window.duration_ns:
+        return None
+    if span.unit != "step" or span.number in {None, answer.window.step}:
+        return answer
+    trace = cast("Trace", answer.trace)
+    of_step: Answer = trace.answer_as_timed(answer.question.about(span.number))
+    return of_step
+
+
+def _window(answer: Answer) -> Window:
+    assert answer.window is not None  # noqa: S101 (only such answers are drawn)
+    return answer.window
+
+
+def _lanes(name: str, answer: Answer, *, axis_ns: int, note: str) -> Lanes:
     """Lay out one side: its critical path, then its streams and threads."""
-    layout = Layout()
-    segments = _segments(trace, window, step_name)
+    layout, window, trace = Layout(), _window(answer), cast("Trace", answer.trace)
+    segments = answer.path.segments
     kept = longest(segments, _MOST_EVENTS)
     layout.add("critical path", path_spans(kept, window))
     n_left_out = segments.height - kept.height
@@ -80,34 +87,6 @@ def _words_of(side: DiffSide, *, is_shared: bool) -> str:
     )
 
 
-def _drawn(
-    side: DiffSide, traces: Sequence[Trace], step_name: str | None
-) -> tuple[Trace, Window] | None:
-    """Return the trace and the window that are drawn for a side."""
-    if _is_corrected(side):
-        traces = [trace.without_profiler(step_name=step_name) for trace in traces]
-    of_rank = [trace for trace in traces if trace.rank == side.rank] or list(traces)
-    known = ((trace, _window(side, trace, step_name)) for trace in of_rank)
-    found = [(trace, window) for trace, window in known if window and window.duration_ns]
-    length_ns = side.verdict.window.length_ns
-    about = [pair for pair in found if pair[1].duration_ns == length_ns]
-    return next(iter([*about, *found]), None)
-
-
 def _is_corrected(side: DiffSide) -> bool:
     """Whether the times of a side exclude the recording cost."""
     return side.mean_ns != side.recorded_mean_ns
-
-
-def _window(side: DiffSide, trace: Trace, step_name: str | None) -> Window | None:
-    span = side.verdict.window
-    step = span.number if span.unit == "step" else None
-    try:
-        return choose_window(trace, step, step_name=step_name)
-    except WindowError:
-        return None
-
-
-def _segments(trace: Trace, window: Window, step_name: str | None) -> pl.DataFrame:
-    is_whole = window.kind == "trace"
-    return trace.critical_path(window.step, whole=is_whole, step_name=step_name).segments

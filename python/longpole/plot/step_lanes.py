@@ -11,6 +11,7 @@ from longpole.engine.windows import Window
 from longpole.plot.layout import Layout
 from longpole.report.blocks import Bar, color_of
 from longpole.report.overview import Columns, Stack
+from longpole.rows.frames import frame_of
 from longpole.tables.device_times import device_times
 from longpole.words.wording import count, duration
 
@@ -91,9 +92,9 @@ def step_lanes(trace: Trace) -> Lanes | None:
     return layout.lanes(f"{steps.label}.", steps.longest_ns, notes=notes)
 
 
-def step_columns(trace: Trace, window: Window) -> Columns | None:
+def step_columns(trace: Trace, window: Window, step_name: str | None = None) -> Columns | None:
     """Draw the steps as columns, with the step of the window marked; None for fewer than two."""
-    steps = _steps(trace)
+    steps = _steps(trace, step_name)
     if steps is None:
         return None
     lengths_ns = [step.length_ns for step in steps.drawn]
@@ -113,9 +114,10 @@ def _column(step: _Step, longest_ns: int) -> Stack:
     return Stack(str(step.number), bars, length, duration(step.length_ns))
 
 
-def _steps(trace: Trace) -> _Steps | None:
-    length_ns = trace.steps["window_end_ns"] - trace.steps["window_start_ns"]
-    steps = trace.steps.with_columns(length_ns=length_ns)
+def _steps(trace: Trace, step_name: str | None = None) -> _Steps | None:
+    marked = trace.steps if step_name is None else frame_of(trace.core.steps(step_name))
+    length_ns = marked["window_end_ns"] - marked["window_start_ns"]
+    steps = marked.with_columns(length_ns=length_ns)
     if steps.height <= 1:
         return None
     longest = steps.sort("length_ns", "start_ns", descending=[True, False]).head(_MOST_STEPS)

@@ -319,7 +319,7 @@ class Recorder:
         if times_ns:
             took = duration_range(min(times_ns), max(times_ns))
             lines.append(f"A step takes {took} without the profiler.")
-        lines.append(str(self.read().without_profiler().verdict()))
+        lines.append(str(self.read().answer().verdict))
         lines.append(f"`longpole {self._file}` shows where the time went.")
         sys.stderr.write("\n  ".join(lines) + "\n")
 

@@ -8,15 +8,15 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.engine.critical_path.changes import Drop, Insert, RemoveWait, Replace, Scale
-from longpole.remedies.gains import extended, gains_of
+from longpole.engine.critical_path.changes import Drop, Insert, Replace, Scale
+from longpole.remedies.gains import extended, gains_after, gains_of
 from longpole.remedies.limits import sides_of
 from longpole.remedies.model import EFFORTS, Found, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from longpole.engine.critical_path.changes import Change, WorkKind
+    from longpole.engine.critical_path.changes import Change
     from longpole.remedies.facts import Facts
     from longpole.remedies.gains import Gain
     from longpole.remedies.sides import Side
@@ -98,8 +98,6 @@ class Gained:
     gain: Gain
     then: float
     """Gain after the remedies listed before it."""
-    sides: tuple[Side, ...] = ()
-    """What its changes shorten, in the order of the core."""
     also: tuple[str, ...] = ()
     """What it shortens besides what limits the program, if that alone gains less."""
 
@@ -167,7 +165,7 @@ def _alone(facts: Facts) -> tuple[list[Gained], list[str]]:
     rows = _with_gains(facts, places)
     for others in ends:
         rows = _widened(rows, others)
-    return _ordered([_with_sides(facts, row) for row in rows]), failures
+    return _ordered([_with_others(facts, row) for row in rows]), failures
 
 
 def _widened(rows: list[Gained], others: list[Gained]) -> list[Gained]:
@@ -195,15 +193,12 @@ def _with_gains(facts: Facts, places: list[tuple[Remedy, Found]]) -> list[Gained
     ]
 
 
-def _with_sides(facts: Facts, row: Gained) -> Gained:
-    """Add the sides that the changes of a remedy shorten, and those besides what limits."""
-    changes = [it for it in (*row.found.careful, *row.found.hopeful) if not isinstance(it, Insert)]
-    touched = {side for change in changes for side in _sides_of(facts, change)}
-    sides = tuple(side for side in facts.parts["gains"] if side in touched)
-    limiting = [side for side in sides_of(facts.parts["limit"]) if side in sides]
+def _with_others(facts: Facts, row: Gained) -> Gained:
+    """Add what a remedy shortens besides what limits the program, if that alone gains less."""
+    limiting = [side for side in sides_of(facts.parts["limit"]) if side in row.gain.sides]
     most = max((facts.parts["gains"][side].high for side in limiting), default=1.0)
     is_more = row.gain.high > most + _LEAST_MORE
-    return replace(row, sides=sides, also=_also(facts, limiting, changes) if is_more else ())
+    return replace(row, also=_also(row, limiting)) if is_more else row
 
 
 def together(facts: Facts, rows: Sequence[Gained]) -> Together:
@@ -214,21 +209,13 @@ def together(facts: Facts, rows: Sequence[Gained]) -> Together:
     """
     careful = [change for row in rows for change in row.found.careful]
     hopeful = [change for row in rows for change in row.found.hopeful or row.found.careful]
-    kinds_of = {} if _is_ahead(facts) else _KINDS_OF
-    sides = [[*careful, *(Drop(kind=kind) for kind in kinds)] for kinds in kinds_of.values()]
-    possible = [(careful, hopeful), (careful, ()), *((changes, ()) for changes in sides)]
-    gain, of_careful, *of_sides = gains_of(facts.core, possible)
+    [gain] = gains_of(facts.core, [(careful, hopeful)])
     ids = {row.remedy.id for row in rows}
     for end in facts.ends():
         others = [row for row in end.once(_alone)[0] if row.remedy.id in ids]
         if len(others) == len(rows):
             gain = extended(gain, together(end, others).gain)
-    left = max(1.0 - of_careful.value, 1e-9)
-    then = {
-        side: max(with_side.value - of_careful.value, 0.0) / left
-        for side, with_side in zip(kinds_of, of_sides, strict=True)
-    }
-    return Together(gain, then)
+    return Together(gain, {} if _is_ahead(facts) else gains_after(facts.core, careful))
 
 
 def _is_ahead(facts: Facts) -> bool:
@@ -242,11 +229,11 @@ def _is_ahead(facts: Facts) -> bool:
     return 2 * len(earlier) >= max(len(works), 1)
 
 
-def _also(facts: Facts, limiting: Collection[Side], changes: Sequence[Change]) -> tuple[str, ...]:
-    """Return the names of what changes shorten besides what limits the program."""
+def _also(row: Gained, limiting: Collection[Side]) -> tuple[str, ...]:
+    """Return the names of what a remedy shortens besides what limits the program."""
+    changes = [it for it in (*row.found.careful, *row.found.hopeful) if not isinstance(it, Insert)]
     names = {_ALSO.get(change.kind or "") for change in changes}
-    sides = {side for change in changes for side in _sides_of(facts, change)}
-    names |= {_ALSO.get(side) for side in sides - {*limiting, "waits"}}
+    names |= {_ALSO.get(side) for side in {*row.gain.sides} - {*limiting, "waits"}}
     return tuple(name for name in _ALSO.values() if name in names)
 
 
@@ -268,14 +255,6 @@ def _ordered(rows: list[Gained]) -> list[Gained]:
     return ordered
 
 
-_KINDS_OF: Final[dict[Side, tuple[WorkKind, ...]]] = {
-    "kernels": ("kernel",),
-    "host": ("data_loading", "operator", "runtime", "host_gap", "launch", "handover"),
-    "communication": ("communication",),
-    "copies": ("copy",),
-}
-"""The kinds of time of each side, as the core counts them."""
-
 _ALSO: Final = {
     "host": "host work",
     "kernels": "kernels",
@@ -287,34 +266,6 @@ _ALSO: Final = {
     "kernel_delay": "delays between kernels",
 }
 """What a remedy may shorten in addition to its side: kinds of waits and delays, and other sides."""
-
-_SIDES: Final[dict[str, Side]] = {
-    "kernel": "kernels",
-    "copy": "copies",
-    "fill": "copies",
-    "communication": "communication",
-    "operator": "host",
-    "runtime": "host",
-    "driver": "host",
-    "python": "host",
-    "annotation": "host",
-    "host_gap": "host",
-    "data_loading": "host",
-    "launch": "host",
-    "handover": "host",
-}
-
-
-def _sides_of(facts: Facts, change: Change) -> set[Side]:
-    """Return the sides whose time a change shortens; delays of the device belong to none."""
-    if isinstance(change, RemoveWait):
-        return {"waits"}
-    if change.time_ranges is not None:
-        return {"host"}
-    kind: str = change.kind or ""
-    if change.kind is None and change.events:
-        kind = facts.place(change.events[0]).kind
-    return {_SIDES[kind]} if kind in _SIDES else set()
 
 
 def _in_turn(facts: Facts, rows: list[Gained]) -> list[Gained]:
@@ -345,6 +296,7 @@ def _in_turn(facts: Facts, rows: list[Gained]) -> list[Gained]:
 
 # Changes of these kinds are of GPU activities themselves, not of their delays.
 _OF_WORK: Final = frozenset({None, "kernel", "copy", "communication"})
+_ON_DEVICE: Final = frozenset({"kernel", "copy", "fill"})
 
 
 def _has_only(facts: Facts, row: Gained, dropped: set[int]) -> bool:
@@ -353,7 +305,7 @@ def _has_only(facts: Facts, row: Gained, dropped: set[int]) -> bool:
         return False
     timed = [it for it in row.found.careful if isinstance(it, Drop | Replace | Scale)]
     events = {event for it in timed if it.kind in _OF_WORK for event in it.events or ()}
-    works = {it for it in events if _SIDES.get(facts.place(it).kind) not in {"host", None}}
+    works = {it for it in events if facts.place(it).kind in _ON_DEVICE}
     return bool(works) and works <= dropped
 
 

@@ -5,12 +5,13 @@ The core makes every gain from changes, with its bounds; nothing else bounds one
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from longpole._core import extended_bounds
 from longpole.engine.critical_path.changes import parts_of
 from longpole.remedies.sides import Fact, Side
-from longpole.words.data import Data
+from longpole.words.data import HIDDEN, Data
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,6 +40,8 @@ class Gain(Data):
     """What determines the upper bound."""
     duration_ns: int
     """The value as a time of the mean window, rounded down."""
+    sides: tuple[Side, ...] = field(metadata=HIDDEN)
+    """What the changes shorten."""
 
     def __init__(self) -> None:
         message = "gains are computed: see `Trace.gain`"
@@ -64,6 +67,11 @@ def gains_of_sides(core: CoreFacts) -> dict[Side, Gain]:
     return {side: _gain(parts) for side, parts in core.gains_of_sides()}
 
 
+def gains_after(core: CoreFacts, changes: Sequence[Change]) -> dict[Side, float]:
+    """Compute how much shorter what changes leave becomes without each side of work."""
+    return dict(core.gains_after([*map(parts_of, changes)]))
+
+
 def hull(gains: Mapping[Side, Gain], others: Mapping[Side, Gain]) -> dict[Side, Gain]:
     """Extend each gain to that of the same side with another cost of recording."""
     return {side: extended(gain, others[side]) for side, gain in gains.items()}
@@ -71,18 +79,14 @@ def hull(gains: Mapping[Side, Gain], others: Mapping[Side, Gain]) -> dict[Side, 
 
 def extended(gain: Gain, other: Gain) -> Gain:
     """Extend the bounds of a gain to those that it has with another cost of recording."""
-    low, high, low_by, high_by = gain.low, gain.high, gain.low_by, gain.high_by
-    if other.low < low:
-        low, low_by = other.low, "recording_cost"
-    if other.high > high:
-        high, high_by = other.high, "recording_cost"
-    return _gain((gain.duration_ns, gain.value, low, high, low_by, high_by))
+    own, more = ((it.low, it.high, it.low_by, it.high_by) for it in (gain, other))
+    return _gain((gain.duration_ns, gain.value, extended_bounds(own, more), [*gain.sides]))
 
 
 def _gain(parts: GainParts) -> Gain:
-    duration_ns, value, low, high, low_by, high_by = parts
+    duration_ns, value, (low, high, low_by, high_by), sides = parts
     made = object.__new__(Gain)
     given = {"value": value, "low": low, "high": high, "low_by": low_by, "high_by": high_by}
-    for name, part in {**given, "duration_ns": duration_ns}.items():
+    for name, part in {**given, "duration_ns": duration_ns, "sides": tuple(sides)}.items():
         object.__setattr__(made, name, part)
     return made

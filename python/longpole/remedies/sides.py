@@ -17,8 +17,10 @@ Fact = Literal[
 """What determines a bound of a gain: nothing is missing, a stream is busy the rest of the time,
 launched work is not recorded, launches are missing, time is unexplained, or the recording overhead
 may differ from the estimate."""
-GainParts = tuple[int, float, float, float, Fact, Fact]
-"""A gain as a time and as a share, its lower and upper bound, and what determines each."""
+BoundsParts = tuple[float, float, Fact, Fact]
+"""The lower and the upper bound of a gain, and what determines each."""
+GainParts = tuple[int, float, BoundsParts, list[Side]]
+"""A gain as a time and as a share, its bounds, and the sides that the changes shorten."""
 Cause = Literal[
     "unlinked",
     "remaining",

@@ -15,7 +15,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex, TypeVar
 
-from longpole.engine.windows import Window, two_times
+from longpole.engine.question import QuestionParts, two_times
+from longpole.engine.windows import Window
 from longpole.formats.read import read_trace
 from longpole.trace.trace import Trace
 
@@ -46,8 +47,12 @@ def gated(function: Public) -> Public:
     if not isinstance(function, FunctionType) or function.__name__ in _CHECKED_BY_THE_CORE:
         return function
     parameters = inspect.signature(function).parameters
-    checks = {name: _check_of(function.__name__, name) for name in parameters}
-    optional = {name for name, declared in parameters.items() if declared.default is None}
+    own = [name for name, it in parameters.items() if it.kind is not it.VAR_KEYWORD]
+    checks = {name: _check_of(function.__name__, name) for name in own}
+    if len(own) < len(parameters):  # the parameters of a question
+        checks |= {name: _CHECKS[name] for name in QuestionParts.__annotations__}
+    optional = {name for name in checks if name not in parameters}
+    optional |= {name for name in own if parameters[name].default is None}
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
 
     def checked(name: str, value: Any) -> Any:

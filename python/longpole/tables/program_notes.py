@@ -12,7 +12,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from longpole.answer.values import with_trace
-from longpole.engine.critical_path.windows import core_window
+from longpole.engine.question import Question
 from longpole.engine.windows import choose_window
 from longpole.errors import LongpoleError
 from longpole.remedies.facts import Facts
@@ -88,7 +88,7 @@ def program_notes(trace: Trace) -> tuple[ProgramNote, ...]:
     """
     if trace.window is None:
         return ()
-    window = core_window(None, None, 0, None, "period", whole=False)
+    window = Question().core_window()
     try:
         given, core = trace.core.verdict(window, data_load=None, step_name=None, every_window=True)
     except LongpoleError:

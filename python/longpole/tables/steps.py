@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import polars as pl
 
-from longpole.engine.critical_path.windows import core_window
+from longpole.engine.question import Question
 from longpole.rows.frames import frame_of
 from longpole.rows.selection import matching
 from longpole.tables.catalogue import ask_by, table, view
@@ -123,7 +123,7 @@ def _repetitions(trace: Trace, empty: pl.DataFrame) -> pl.DataFrame:
     """Return the repetitions of GPU activities, if these are the unit of answers."""
     if trace.window is None or trace.scope()[0] != "repetition":
         return empty
-    window = core_window(None, None, 0, None, "period", whole=False)
+    window = Question().core_window()
     _, facts = trace.core.verdict(window, data_load=None, step_name=None, every_window=True)
     rows = [
         {

@@ -6,17 +6,22 @@ A figure that the trace does not contain is None, with the reason next to it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from longpole.answer import Verdict
+from longpole.engine.question import Question
 from longpole.engine.recording_cost import RecordingCost
-from longpole.engine.windows import Window, choose_window
+from longpole.engine.windows import Window
 from longpole.tables.device_times import DeviceTime, device_times
 from longpole.tables.runtime_calls import BlockingCall, NameTime, blocking_calls
 from longpole.tables.served import Serving
 from longpole.words.data import Data, computed
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from longpole.answer.answer import Answer
+    from longpole.engine.question import QuestionParts
     from longpole.trace.trace import Trace
 
 Row = TypeVar("Row")
@@ -83,12 +88,8 @@ def summary(
     trace: Trace,
     *,
     step: int | str | None = None,
-    annotation: str | None = None,
-    instance: int = 0,
-    between: tuple[int, int] | None = None,
-    whole: bool = False,
-    step_name: str | None = None,
     top: int = 10,
+    **question: Unpack[QuestionParts],
 ) -> Summary | None:
     """Show what limits the program, and where the time of a step went.
 
@@ -96,8 +97,8 @@ def summary(
     ----------
     trace
         The trace.
-    step, annotation, instance, between, whole, step_name
-        The window, as for `longpole.choose_window`.
+    step, **question
+        The window and what loads data, as for `longpole.Question`.
     top
         Number of kernels and operators to list.
 
@@ -120,25 +121,29 @@ def summary(
     >>> print(summary(trace))
     The trace takes 100 µs; the kernels limit it: up to 90 % shorter without them.
     """
-    chosen: dict[str, Any] = {"instance": instance, "whole": whole, "step_name": step_name}
-    chosen |= {"step": step, "annotation": annotation, "between": between}
-    window = choose_window(trace, **chosen)
-    is_part = (step, annotation, between) != (None, None, None)
+    return summary_of(trace, trace.answer_as_timed(Question(step=step, **question)), top)
+
+
+def summary_of(trace: Trace, answer: Answer, top: int) -> Summary | None:
+    """Show an answer about a trace with its times, and where the time of the window went."""
+    window = answer.window
     if window is None or trace.window is None:
         return None
     start_ns, end_ns = window.start_ns, window.end_ns
     kernels, n_kernels = trace.core.kernels_by_name(start_ns, end_ns, top)
     operators, n_operators = trace.core.operators_by_name(start_ns, end_ns, top)
+    whole = answer.question.whole
+    has_serving = whole or answer.question.is_default
     return Summary(
         window=window,
-        verdict=trace.verdict(**chosen),
+        verdict=answer.verdict,
         devices=device_times(trace, window),
         kernels=Ranking(tuple(NameTime(*row) for row in kernels), n_kernels),
         operators=Ranking(tuple(OperatorTime(*row) for row in operators), n_operators),
         blocking_calls=blocking_calls(trace, window),
         unlinked=Unlinked(*trace.core.unlinked(start_ns, end_ns)),
-        serving=None if is_part else _serving(trace, top, whole=whole),
-        recording_cost=trace.removed_cost,
+        serving=_serving(trace, top, whole=whole) if has_serving else None,
+        recording_cost=answer.recording_cost,
     )
 
 

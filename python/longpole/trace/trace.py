@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from longpole.engine.windows import step_number
+from longpole.engine.question import Question
 from longpole.errors import WindowError
 from longpole.files.damage import blaming
 from longpole.files.writing import new_file
@@ -18,14 +18,17 @@ from longpole.trace.tables import TraceTables
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Unpack
 
     import polars as pl
 
     from longpole._core import Trace as CoreTrace
     from longpole.answer.after import AfterRemedies
+    from longpole.answer.answer import Answer
     from longpole.answer.values import Verdict
     from longpole.engine.critical_path.changes import Change
     from longpole.engine.critical_path.path import CriticalPath
+    from longpole.engine.question import End, QuestionParts
     from longpole.engine.recording_cost import RecordingCost
     from longpole.remedies.facts import Facts
     from longpole.remedies.gains import Gain
@@ -35,6 +38,11 @@ if TYPE_CHECKING:
 
 # Timed steps that differ from their median by less do not change an answer.
 _LEAST_SPREAD: Final = 0.01
+
+_LAST_NS: Final = 2**63 - 1
+
+# Number of answers that are kept with a trace, so that many windows do not fill the memory.
+_MOST_KEPT: Final = 4
 
 
 class Trace(TraceTables):
@@ -61,6 +69,7 @@ class Trace(TraceTables):
         self._cost: RecordingCost | None = None
         self._as_recorded: Trace | None = None
         self._at_ends: Callable[[], Iterable[Trace]] = tuple
+        self._answers: dict[Question, Answer] = {}
 
     @property
     def path(self) -> Path | None:
@@ -312,29 +321,67 @@ class Trace(TraceTables):
         """
         return frame_of(self._core.gaps((start_ns, end_ns)))
 
-    def critical_path(  # noqa: PLR0917 - callers may use the parameter names
+    def answer(self, question: Question | None = None) -> Answer:
+        """Return the answer to a question, computed once and kept.
+
+        It is about the program without the profiler, as those of the commands are, unless the
+        question is `as_recorded`. `between` are times as recorded.
+
+        Parameters
+        ----------
+        question
+            By default, what limits the program.
+
+        Raises
+        ------
+        ValueError
+            No cost of recording explains the step time of the question.
+
+        Examples
+        --------
+        >>> from longpole.testing import TraceBuilder
+        >>> trace = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).read()
+        >>> trace.answer(Question(whole=True)) is trace.answer(Question(whole=True))
+        True
+        """
+        asked = Question() if question is None else question
+        about = self
+        if not asked.as_recorded:
+            times = {"step_name": asked.step_name, "data_load": asked.data_load}
+            about = self.without_profiler(asked.step_time_ns, **times)
+        if asked.between is not None and about is not self:
+            start_ns, end_ns = map(about.map_recorded_time, asked.between)
+            asked = replace(asked, between=(start_ns, max(start_ns, end_ns)))
+        return about.answer_as_timed(asked)
+
+    def answer_as_timed(self, question: Question) -> Answer:
+        """Return the answer to a question at the times of this trace."""
+        from longpole.answer.answer import Answer
+
+        asked = replace(question, step_time_ns=None, as_recorded=False)
+        if asked not in self._answers:
+            for oldest in [*self._answers][: 1 - _MOST_KEPT]:
+                del self._answers[oldest]
+            self._answers[asked] = Answer(asked, self)
+        return self._answers[asked]
+
+    def critical_path(
         self,
         step: int | str | None = None,
-        annotation: str | None = None,
-        instance: int = 0,
-        between: tuple[int, int] | None = None,
-        end: Literal["period", "last", "cpu", "gpu"] = "period",
-        method: Literal["binding", "longest"] = "binding",
-        data_load: str | None = None,
         *,
-        whole: bool = False,
-        step_name: str | None = None,
+        end: End = "period",
+        method: Literal["binding", "longest"] = "binding",
+        **question: Unpack[QuestionParts],
     ) -> CriticalPath:
         """Find the chain of work and waits that determines when a window ends.
 
         The times are those of this trace, by default as recorded; `longpole path` answers for
-        `trace.without_profiler()`. Without `step`, `annotation`, `between` or `whole` the window is
-        the step that `longpole.choose_window` selects, or the whole trace if it marks no steps.
+        `trace.without_profiler()`.
 
         Parameters
         ----------
-        step, annotation, instance, between, whole, step_name
-            The window, as for `longpole.choose_window`.
+        step, **question
+            The window and what loads data, as for `longpole.Question`.
         end
             For steps, `"period"` is the time from the completion of the previous step to that of
             this one, if both are in the trace. `"last"` begins at the annotation and ends when both
@@ -343,9 +390,6 @@ class Trace(TraceTables):
         method
             `"binding"` follows the path back along what finished last; `"longest"` returns the
             chain with most work, for comparison.
-        data_load
-            A regular expression for names of Python functions and annotations that load
-            data; by default those that contain `dataloader`.
 
         Raises
         ------
@@ -362,18 +406,22 @@ class Trace(TraceTables):
         >>> path = trace.critical_path(step=6)  # doctest: +SKIP
         >>> print(path.explain())  # doctest: +SKIP
         """
+        return self.path_of(Question(step=step, **question), end, method)
+
+    def path_of(self, question: Question, end: End, method: str) -> CriticalPath:
+        """Compute the critical path of a window; see `critical_path`."""
         from longpole.engine.critical_path.path import CriticalPath
-        from longpole.engine.critical_path.windows import core_window
 
         if method not in {"binding", "longest"}:
             message = f'method is "binding" or "longest", not {method!r}'
             raise ValueError(message)
-        number = None if step is None else step_number(step)
-        window = core_window(number, annotation, instance, between, end, whole=whole)
-        longest = method == "longest"
+        window = question.core_window(end)
         with blaming(self.damage):
             core = self._core.critical_path(
-                window, longest=longest, data_load=data_load, step_name=step_name
+                window,
+                longest=method == "longest",
+                data_load=question.data_load,
+                step_name=question.step_name,
             )
         return CriticalPath(
             core,
@@ -381,20 +429,10 @@ class Trace(TraceTables):
             self.damage,
             self.core.operators_of,
             times=self._times,
-            recorded=lambda: self._recorded(step_name, data_load),
+            recorded=lambda: self.recorded_hint(question),
         )
 
-    def verdict(
-        self,
-        step: int | str | None = None,
-        annotation: str | None = None,
-        between: tuple[int, int] | None = None,
-        *,
-        instance: int = 0,
-        whole: bool = False,
-        data_load: str | None = None,
-        step_name: str | None = None,
-    ) -> Verdict:
+    def verdict(self, step: int | str | None = None, **question: Unpack[QuestionParts]) -> Verdict:
         """Find what limits the program, and what to do about it.
 
         The times are those of this trace, by default as recorded; `longpole summary` answers for
@@ -403,11 +441,9 @@ class Trace(TraceTables):
 
         Parameters
         ----------
-        step, annotation, instance, whole, data_load, step_name
-            As for `critical_path`.
-        between
-            Two times in ns. The gains cover the steps completed between them, or the time itself if
-            there are none.
+        step, **question
+            The window and what loads data, as for `longpole.Question`. Between two times, the gains
+            cover the steps completed between them, or the time itself if there are none.
 
         Raises
         ------
@@ -423,33 +459,14 @@ class Trace(TraceTables):
         >>> trace.verdict().sides
         ('kernels',)
         """
-        from longpole.answer.damaged import damaged
-        from longpole.answer.values import verdict_of
-        from longpole.answer.withheld import MOST_IMPOSSIBLE, with_impossible_times
-
-        parts, facts_of = self._judged(
-            step, annotation, between, instance, whole, data_load, step_name
-        )
-        verdict = verdict_of(parts, facts_of)
-        verdict = replace(verdict, recorded=self._recorded(step_name, data_load))
-        if self.damage:
-            return damaged(verdict, parts, self.damage)
-        is_told = verdict.status in ("ok", "balanced")
-        if is_told and parts["recorded"]["impossible"] > MOST_IMPOSSIBLE:
-            return with_impossible_times(verdict, parts)
-        return verdict
+        return self.answer_as_timed(Question(step=step, **question)).verdict
 
     def after_remedies(
         self,
         remedies: Sequence[str],
         *,
         step: int | str | None = None,
-        annotation: str | None = None,
-        between: tuple[int, int] | None = None,
-        instance: int = 0,
-        whole: bool = False,
-        data_load: str | None = None,
-        step_name: str | None = None,
+        **question: Unpack[QuestionParts],
     ) -> AfterRemedies:
         """Compute what several remedies save together, and what limits the program then.
 
@@ -457,7 +474,7 @@ class Trace(TraceTables):
         ----------
         remedies
             Ids of `Verdict.remedies`. All their changes are made in one dependency graph.
-        step, annotation, between, instance, whole, data_load, step_name
+        step, **question
             As for `verdict`.
 
         Raises
@@ -470,24 +487,14 @@ class Trace(TraceTables):
         >>> after = trace.after_remedies(["loader_workers", "cuda_graph"])  # doctest: +SKIP
         >>> after.gain.low, after.gain.high  # doctest: +SKIP
         """
-        from longpole.answer.after import after_remedies
-
-        parts, facts_of = self._judged(
-            step, annotation, between, instance, whole, data_load, step_name
-        )
-        return after_remedies(parts, facts_of, remedies)
+        return self.answer_as_timed(Question(step=step, **question)).after_remedies(remedies)
 
     def gain(
         self,
         changes: Sequence[Change],
         *,
         step: int | str | None = None,
-        annotation: str | None = None,
-        between: tuple[int, int] | None = None,
-        instance: int = 0,
-        whole: bool = False,
-        data_load: str | None = None,
-        step_name: str | None = None,
+        **question: Unpack[QuestionParts],
     ) -> Gain:
         """Compute how much shorter changes make the mean step that a verdict is about.
 
@@ -495,7 +502,7 @@ class Trace(TraceTables):
         ----------
         changes
             As for `CriticalPath.what_if`, which answers for a single step.
-        step, annotation, between, instance, whole, data_load, step_name
+        step, **question
             As for `verdict`.
 
         Returns
@@ -516,66 +523,52 @@ class Trace(TraceTables):
         >>> trace.gain([Drop(kind="kernel")]).value
         0.9
         """
-        from longpole.answer.advice import options_in
-        from longpole.remedies.gains import gains_of
+        return self.answer_as_timed(Question(step=step, **question)).gain(changes)
 
-        parts, facts_of = self._judged(
-            step, annotation, between, instance, whole, data_load, step_name
-        )
-        [gain] = gains_of(facts_of(options_in(parts)).core, [(changes, ())])
-        return gain
-
-    def _judged(  # noqa: PLR0917 - the parameters of a verdict
-        self,
-        step: int | str | None,
-        annotation: str | None,
-        between: tuple[int, int] | None,
-        instance: int,
-        whole: bool,  # noqa: FBT001
-        data_load: str | None,
-        step_name: str | None,
-    ) -> tuple[VerdictParts, Callable[[Options], Facts]]:
+    def judged(self, question: Question) -> tuple[VerdictParts, Callable[[Options], Facts]]:
         """Return the core's results for a verdict, and what makes the facts for remedies."""
         from longpole.answer.values import with_trace
-        from longpole.engine.critical_path.windows import core_window
         from longpole.remedies.facts import Facts
         from longpole.remedies.gains import gains_of_sides, hull
 
-        number = None if step is None else step_number(step)
-        window = core_window(number, annotation, instance, between, "period", whole=whole)
+        window, step_name = question.core_window(), question.step_name
         with blaming(self.damage):
             given, facts = self._core.verdict(
-                window, data_load=data_load, step_name=step_name, every_window=False
+                window, data_load=question.data_load, step_name=step_name, every_window=False
             )
-        recorded_ns = self._recorded_ns(window, step_name)
         n_earlier = 0
         if given["cause"] == "unlinked":
             _, _, start_ns, end_ns, _ = self._core.scope(window, step_name=step_name)
             n_earlier, _ = self._core.earlier_work(start_ns, end_ns)
         devices = self.device_properties
-        chosen = (step, annotation, between, instance, whole, data_load, step_name)
 
-        def at_ends(options: Options) -> Iterator[Facts]:
-            for trace in self._at_ends():
+        def at_ends() -> Iterator[Answer]:
+            for trace in self._ends:
                 with suppress(WindowError):
-                    yield trace._judged(*chosen)[1](options)  # noqa: SLF001 - same class
+                    answer = trace.answer_as_timed(question)
+                    if answer.parts:
+                        yield answer
 
         gains = gains_of_sides(facts)
         if given["unit"] != "time_range":  # which would contain something else
-            for trace in self._at_ends():
-                with suppress(WindowError):
-                    gains = hull(gains, trace._judged(*chosen)[0]["gains"])  # noqa: SLF001
+            for answer in at_ends():
+                gains = hull(gains, answer.parts["gains"])
         parts = with_trace(
             given,
             gains,
             cost=self._cost,
-            between=between,
-            recorded_ns=recorded_ns,
+            between=question.between,
+            recorded_ns=self._recorded_ns(window, step_name),
             n_earlier=n_earlier,
         )
         return parts, lambda options: Facts(
-            facts, parts, options, devices, lambda: at_ends(options)
+            facts, parts, options, devices, lambda: (it.facts(options) for it in at_ends())
         )
+
+    @cached_property
+    def _ends(self) -> tuple[Trace, ...]:
+        """The trace as if its step took the least and the most time that was measured."""
+        return tuple(self._at_ends())
 
     def _recorded_ns(self, window: tuple[Any, ...], step_name: str | None) -> int | None:
         """Return the recorded length of a step, an annotation or the whole trace, if known."""
@@ -629,6 +622,24 @@ class Trace(TraceTables):
         """The trace at the times of the recording; itself if no recording overhead was removed."""
         is_shorter = self._cost is not None and self._cost["status"] != "unknown"
         return self._as_recorded if is_shorter and self._as_recorded is not None else self
+
+    def times_on_clock(self, between: tuple[int, int]) -> tuple[int, int]:
+        """Return two times as times of the recording, in ns.
+
+        They count from the first event of the file; beyond its length, they are of its clock
+        already, as in the table `events`.
+
+        Examples
+        --------
+        >>> from longpole.testing import TraceBuilder
+        >>> trace = TraceBuilder().operator("a", (10, 15)).read()
+        >>> trace.times_on_clock((1_000, 3_000)), trace.times_on_clock((11_000, 13_000))
+        ((11000, 13000), (11000, 13000))
+        """
+        begin_ns, last_ns = self.as_recorded.span
+        first_ns = 0 if between[0] > last_ns - begin_ns else begin_ns
+        start_ns, end_ns = (min(first_ns + time_ns, _LAST_NS) for time_ns in between)
+        return start_ns, end_ns
 
     def map_recorded_time(self, time_ns: int) -> int:
         """Return when a time of the recording, in ns, lies in this trace.
@@ -704,20 +715,12 @@ class Trace(TraceTables):
                     yield self._retimed(*removed(self._core, end_ns, step_name, data_load))
 
     def scope(
-        self,
-        step: int | None = None,
-        *,
-        annotation: str | None = None,
-        instance: int = 0,
-        whole: bool = False,
-        step_name: str | None = None,
+        self, question: Question | None = None
     ) -> tuple[str, int | None, int, int, tuple[str, str]]:
         """Find the window of an answer; see `longpole.choose_window`."""
-        from longpole.engine.critical_path.windows import core_window
-
-        window = core_window(step, annotation, instance, None, "period", whole=whole)
+        asked = Question() if question is None else question
         with blaming(self.damage):
-            return self._core.scope(window, step_name=step_name)
+            return self._core.scope(asked.core_window(), step_name=asked.step_name)
 
     def sync_dependencies(
         self, step: int | str | None = None, *, whole: bool = False
@@ -771,14 +774,14 @@ class Trace(TraceTables):
         is_without = cost is not None and cost["status"] != "unknown"
         return "without the profiler" if is_without else "as recorded"
 
-    def _recorded(self, step_name: str | None, data_load: str | None) -> str | None:
+    def recorded_hint(self, question: Question) -> str | None:
         """Return a hint on times without the profiler, if those of this trace are longer."""
         from longpole.engine.recording_cost import recorded_sentence
         from longpole.trace.removed_cost import removed
 
         if self._as_recorded is not None:
             return None
-        _, cost = removed(self._core, None, step_name, data_load)
+        _, cost = removed(self._core, None, question.step_name, question.data_load)
         return recorded_sentence(cost)
 
     def blocks(self) -> list[Block]:

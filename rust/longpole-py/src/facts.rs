@@ -7,8 +7,8 @@ use longpole_core::ids::EventId;
 use longpole_core::names::Names;
 use longpole_core::overhead;
 use longpole_core::path::{
-    self, Activity, DeviceWait, FactIndex, Gain, Inquiry, Named, OnThread, Possible, Scope, Side,
-    ThreadGap, TimeRange,
+    self, Activity, Bounds, Change, DeviceWait, Fact, FactIndex, Gain, Inquiry, Named, OnThread,
+    Possible, Scope, Side, ThreadGap, TimeRange,
 };
 use longpole_core::stack::Nesting;
 use longpole_core::tables::{EventKind, Tables};
@@ -34,8 +34,11 @@ type ActivityParts =
 /// Certain and possible changes; without the latter, they are the same.
 type PossibleParts = (Vec<ChangeParts>, Option<Vec<ChangeParts>>);
 
-/// A gain, as `(gain_ns, gain, low, high, low_by, high_by)`.
-type GainParts = (i64, f64, f64, f64, &'static str, &'static str);
+/// A gain, as `(gain_ns, gain, bounds, sides)`.
+type GainParts = (i64, f64, BoundsParts, Vec<&'static str>);
+
+/// The bounds of a gain, as `(low, high, low_by, high_by)`.
+type BoundsParts = (f64, f64, &'static str, &'static str);
 
 /// Queries of remedies about the windows of a verdict.
 #[pyclass(frozen, module = "longpole._core")]
@@ -78,6 +81,11 @@ impl Facts {
                     .into()
             })
         })
+    }
+
+    fn changes(&self, parts: Vec<ChangeParts>) -> PyResult<Vec<Change>> {
+        let n_events = self.tables.events.len();
+        parts.into_iter().map(|parts| change(parts, n_events)).collect()
     }
 
     fn event(&self, row: usize) -> PyResult<EventId> {
@@ -237,10 +245,7 @@ impl Facts {
 
     /// Returns the gain of each pair of certain and possible changes.
     fn gains(&self, py: Python<'_>, possible: Vec<PossibleParts>) -> PyResult<Vec<GainParts>> {
-        let n_events = self.tables.events.len();
-        let set = |parts: Vec<ChangeParts>| {
-            parts.into_iter().map(|parts| change(parts, n_events)).collect::<PyResult<Vec<_>>>()
-        };
+        let set = |parts| self.changes(parts);
         let both = |(careful, hopeful): PossibleParts| {
             Ok(Possible { careful: set(careful)?, hopeful: hopeful.map(set).transpose()? })
         };
@@ -258,6 +263,19 @@ impl Facts {
         })?;
         let names = Side::ALL.iter().map(|side| side.name());
         Ok(names.zip(gains.into_iter().map(gain)).collect())
+    }
+
+    /// Returns how much shorter what changes leave becomes without each side of work.
+    fn gains_after(
+        &self,
+        py: Python<'_>,
+        changes: Vec<ChangeParts>,
+    ) -> PyResult<Vec<(&'static str, f64)>> {
+        let changes = self.changes(changes)?;
+        let gains = enter(py, None, None, |progress| {
+            self.inquiry.gains_after(&self.facts(), self.other_latencies_ns(), &changes, progress)
+        })?;
+        Ok(gains.into_iter().map(|(side, gain)| (side.name(), gain)).collect())
     }
 }
 
@@ -299,7 +317,29 @@ fn activity(it: Activity) -> ActivityParts {
 }
 
 fn gain(it: Gain) -> GainParts {
-    let bounds = it.bounds();
-    let (low_by, high_by) = (bounds.low_by.name(), bounds.high_by.name());
-    (it.duration_ns(), it.value(), bounds.low, bounds.high, low_by, high_by)
+    let sides = it.sides().map(Names::name).collect();
+    (it.duration_ns(), it.value(), bounds(it.bounds()), sides)
+}
+
+fn bounds(it: Bounds) -> BoundsParts {
+    (it.low, it.high, it.low_by.name(), it.high_by.name())
+}
+
+/// Extends the bounds of a gain to those that it has with another cost of recording.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // from Python
+pub(crate) fn extended_bounds(
+    own: (f64, f64, String, String),
+    other: (f64, f64, String, String),
+) -> PyResult<BoundsParts> {
+    let mut found = parsed(&own)?;
+    found.extend(&parsed(&other)?);
+    Ok(bounds(found))
+}
+
+fn parsed((low, high, low_by, high_by): &(f64, f64, String, String)) -> PyResult<Bounds> {
+    let fact = |name: &str| {
+        Fact::named(name).ok_or_else(|| PyValueError::new_err(format!("unknown fact {name:?}")))
+    };
+    Ok(Bounds { low: *low, high: *high, low_by: fact(low_by)?, high_by: fact(high_by)? })
 }

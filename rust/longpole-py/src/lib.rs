@@ -44,7 +44,7 @@ mod _core {
     #[pymodule_export]
     use crate::extract::{outline_tunable, read_tunable};
     #[pymodule_export]
-    use crate::facts::Facts;
+    use crate::facts::{Facts, extended_bounds};
     #[pymodule_export]
     use crate::guard::guard_main;
     #[pymodule_export]

@@ -43,10 +43,11 @@ def overview(
     roofline: Roofline | None = None,
     memory: Memory | None = None,
     key: str = "more-remedies",
+    step_name: str | None = None,
 ) -> list[Part]:
     """Return the first screen of a report; `key` is the section of the smaller remedies."""
     verdict = found.verdict
-    steps = step_columns(trace, found.window)
+    steps = step_columns(trace, found.window, step_name)
     shown = [
         *_step_tile(found),
         *_busy_tile(found),

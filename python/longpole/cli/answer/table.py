@@ -109,14 +109,17 @@ def groups_for(sides: Sequence[Side]) -> list[str]:
 
 
 def listed_tables(
-    path: str | None, trace: Trace | None = None, *, of_memory: bool = False
+    path: str | None,
+    trace: Trace | None = None,
+    verdict: Verdict | None = None,
+    *,
+    of_memory: bool = False,
 ) -> Answer:
     """List the tables by the questions they answer, first those about what limits the trace.
 
     Of a memory timeline or snapshot, list only the tables that can be read from it. Tables of
     Ascend profiles are left out for traces of another vendor.
     """
-    verdict = None if trace is None or trace.window is None else trace.verdict()
     rows = [
         {
             "table": name,
@@ -159,7 +162,7 @@ def _list_blocks(
 def path_table(path: str, trace: Trace, found: Found, *, shown: Shown) -> Answer:
     """Return a table about the critical path."""
     rows = rows_of_path(trace, found, shown)
-    verdict = found.verdict()
+    verdict = found.verdict
     known = known_of(path, trace, found, verdict)
     why = partial(_why_empty, shown, trace, found)
     return _of_rows(shown, rows, found.title, known, why=why), exit_code_of(verdict)

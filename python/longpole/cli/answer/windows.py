@@ -14,15 +14,13 @@ from longpole.tables.findings import IMPOSSIBLE_TIMES, KINDS
 from longpole.words.wording import count, duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from longpole.answer import Verdict
-    from longpole.answer.after import AfterRemedies
+    from longpole.answer.answer import Answer as TraceAnswer
     from longpole.cli.answer.emit import Answer
     from longpole.engine.critical_path import CriticalPath
-    from longpole.engine.critical_path.changes import Change
     from longpole.engine.windows import Window
-    from longpole.remedies.gains import Gain
     from longpole.report.blocks import Block
     from longpole.report.document import AbstentionCode, Record
     from longpole.tables.findings import Finding
@@ -54,34 +52,42 @@ _MUCH_EARLIER: Final = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A window with its name, the reason for its choice, and its path."""
+    """A window with its name, and its path, which may end at another time."""
 
+    answer: TraceAnswer
+    window: Window
     name: str
-    step: int | None
-    reason: str
-    clause: str
-    """Part of the reason that affects the answer; usually empty."""
     path: CriticalPath
-    data_load: str | None
-    step_name: str | None
-    verdict: Callable[[], Verdict]
-    after_remedies: Callable[[Sequence[str]], AfterRemedies]
-    gain: Callable[[Sequence[Change]], Gain]
-    """Returns what changes save in the mean step that the verdict is about."""
     is_part: bool
     """Whether it is not the whole trace."""
 
     @property
+    def verdict(self) -> Verdict:
+        """What limits the program, and what to do about it."""
+        return self.answer.verdict
+
+    @property
+    def step(self) -> int | None:
+        """Number of the step."""
+        return self.window.step
+
+    @property
+    def reason(self) -> str:
+        """Why the window was chosen."""
+        return self.window.reason
+
+    @property
     def title(self) -> str:
-        """The window as a phrase, with that clause."""
-        return f"{self.name} ({self.clause})" if self.clause else self.name
+        """The window as a phrase, with the part of the reason that affects the answer."""
+        clause = self.window.clause
+        return f"{self.name} ({clause})" if clause else self.name
 
 
 def known_of(path: str, trace: Trace, found: Found, verdict: Verdict) -> dict[str, Any]:
     """Return the fields of every document about a window."""
     warnings = [
         *warnings_of(trace),
-        *window_warnings(trace, found.path, found.name, found.data_load),
+        *window_warnings(trace, found.path, found.name, found.answer.question.data_load),
     ]
     return {
         **known_of_trace(path, trace),

@@ -74,8 +74,7 @@ def answer_each(
             trace = recording.of(trace, step_name=asked.step_name, data_load=asked.data_load)
         if window is None:
             return answer(path, trace)
-        chosen = window.on_clock(trace)
-        part = chosen.find(trace) if about == "path" else chosen.choose(trace)
+        part = window.find(trace) if about == "path" else window.choose(trace)
         if isinstance(part, str):
             code: AbstentionCode = "no_work" if part == NO_WORK else "empty_window"
             return abstained(schema, path, trace, part, code)

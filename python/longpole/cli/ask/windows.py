@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -13,18 +12,16 @@ from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.answer.windows import Found
 from longpole.cli.ask.numbers import nanoseconds
 from longpole.cli.ask.options import gather
-from longpole.engine.windows import annotation_name, choose_window, step_number, time_range_name
+from longpole.engine.question import Question, step_number
 from longpole.errors import WindowError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from longpole.answer import Verdict
-    from longpole.answer.after import AfterRemedies
-    from longpole.engine.critical_path import CriticalPath
-    from longpole.engine.critical_path.changes import Change
+    from longpole.answer.answer import Answer
+    from longpole.engine.critical_path.path import CriticalPath
+    from longpole.engine.question import End
     from longpole.engine.windows import Window
-    from longpole.remedies.gains import Gain
     from longpole.trace.trace import Trace
 
 _LAST_NS: Final = 2**63 - 1
@@ -126,7 +123,7 @@ class Asked:
     step: int | None = None
     chosen: Chosen | None = None
     step_name: str | None = None
-    end: str | None = None
+    end: End | None = None
     data_load: str | None = None
 
     def __post_init__(self) -> None:
@@ -150,19 +147,16 @@ class Asked:
         return self.chosen is not None and self.chosen.whole
 
     @property
-    def annotation(self) -> str | None:
-        """The requested annotation, by its name."""
-        return None if self.chosen is None else self.chosen.annotation
-
-    @property
-    def instance(self) -> int:
-        """Which annotation of that name."""
-        return 0 if self.chosen is None else self.chosen.instance
-
-    @property
     def between(self) -> tuple[int, int] | None:
         """The requested times."""
         return None if self.chosen is None else self.chosen.between
+
+    @property
+    def question(self) -> Question:
+        """The question of these options."""
+        chosen = (self.chosen or Chosen())._asdict()
+        chosen["step"] = self.step
+        return Question(**chosen, step_name=self.step_name, data_load=self.data_load)
 
     def on_clock(self, trace: Trace) -> Asked:
         """Return the requested window with times on the clock of the trace.
@@ -172,40 +166,42 @@ class Asked:
         """
         if self.between is None:
             return self
-        begin_ns, last_ns = trace.as_recorded.span
-        is_of_clock = self.between[0] > last_ns - begin_ns
-        first_ns = 0 if is_of_clock else begin_ns
-        recorded = (min(first_ns + time_ns, _LAST_NS) for time_ns in self.between)
-        start, end = map(trace.map_recorded_time, recorded)
+        start, end = map(trace.map_recorded_time, trace.times_on_clock(self.between))
         return replace(self, chosen=Chosen(between=(start, max(start, end))))
+
+    def of(self, trace: Trace) -> Answer:
+        """Return the answer about the requested window, at the times of the trace."""
+        return trace.answer_as_timed(self.on_clock(trace).question)
 
     def find(self, trace: Trace) -> Found | str:
         """Return the critical path of the window, or the reason why there is none."""
         if trace.window is None:
             return NO_WORK
-        chosen, name, reason, clause = None, self._name(trace), "as asked", ""
-        if name is None:
-            with usage_errors():
-                chosen = choose_window(trace, self.step, whole=self.whole, step_name=self.step_name)
-            if chosen is None:
-                return NO_WORK
-            name, reason, clause = chosen.name, chosen.reason, chosen.clause
-        path = self._path(trace, chosen)
-        if path is None:
+        with usage_errors():
+            answer = self.of(trace)
+            window = answer.window
+            path = None if window is None else self._path(answer, window)
+        if window is None or path is None:
             return NO_WORK
         if not path.length_ns:
-            return f"{name} is 0 ns long, so nothing can be measured"
+            return f"{window.name} is 0 ns long, so nothing can be measured"
         until = f", --end {self.end}" if self.end else ""
-        step = None if chosen is None else chosen.step
-        asked = (self.data_load, self.step_name, *self._verdict(trace))
-        is_part = chosen is None or chosen.is_part or self.end is not None
-        return Found(name + until, step, reason, clause, path, *asked, is_part)
+        is_part = window.is_part or self.end is not None
+        return Found(answer, window, window.name + until, path, is_part)
+
+    def _path(self, answer: Answer, window: Window) -> CriticalPath | None:
+        """Return the path of a window; None for a whole trace that has no work."""
+        try:
+            return answer.path_until(self.end) if self.end else answer.path
+        except WindowError:
+            if window.kind == "trace":
+                return None
+            raise
 
     @property
     def is_any(self) -> bool:
         """Whether a window was requested."""
-        named = (self.step, self.annotation, self.between, self.step_name, self.whole or None)
-        return any(choice is not None for choice in named)
+        return (self.step, self.chosen, self.step_name) != (None, None, None)
 
     def choose(self, trace: Trace) -> Window | str:
         """Return the window without its critical path, or the reason why there is none."""
@@ -217,66 +213,12 @@ class Asked:
             )
             raise click.UsageError(message)
         with usage_errors():
-            return choose_window(trace, **self.choice) or NO_WORK
+            return self.of(trace).window or NO_WORK
 
     def window(self, trace: Trace) -> Window | None:
         """Return the window without its critical path; None if nothing has a duration."""
-        found = choose_window(trace, **self.choice)
+        found = self.of(trace).window
         return found if found is not None and found.duration_ns else None
-
-    def path(self, trace: Trace, window: Window) -> CriticalPath:
-        """Return the critical path of that window, for a step or the whole trace."""
-        is_whole = window.kind == "trace"
-        return trace.critical_path(window.step, whole=is_whole, step_name=self.step_name)
-
-    @property
-    def choice(self) -> dict[str, Any]:
-        """Return the arguments for `choose_window` and `longpole.summary`."""
-        return {
-            "step": self.step,
-            "annotation": self.annotation,
-            "instance": self.instance,
-            "between": self.between,
-            "whole": self.whole,
-            "step_name": self.step_name,
-        }
-
-    def _name(self, trace: Trace) -> str | None:
-        if self.annotation is not None:
-            return annotation_name(self.annotation, self.instance)
-        if self.between is not None:
-            return time_range_name(trace, self.between)
-        return None
-
-    def _verdict(
-        self, trace: Trace
-    ) -> tuple[
-        Callable[[], Verdict],
-        Callable[[Sequence[str]], AfterRemedies],
-        Callable[[Sequence[Change]], Gain],
-    ]:
-        choice: dict[str, Any] = {**self.choice, "data_load": self.data_load}
-        return (
-            functools.partial(trace.verdict, **choice),
-            functools.partial(trace.after_remedies, **choice),
-            functools.partial(trace.gain, **choice),
-        )
-
-    @usage_errors()
-    def _path(self, trace: Trace, chosen: Window | None) -> CriticalPath | None:
-        is_whole = chosen is not None and chosen.kind == "trace"
-        try:
-            step = None if chosen is None else chosen.step
-            choice = {**self.choice, "step": step, "whole": is_whole}
-            end: Any = self.end or "period"
-            return trace.critical_path(**choice, end=end, data_load=self.data_load)
-        except WindowError:
-            if is_whole:
-                return None
-            raise
-        except OverflowError as error:
-            message = f"the trace has no {self._name(trace) or chosen}"
-            raise WindowError(message) from error
 
 
 _OPTIONS: Final[dict[str, Callable[[Any], Any]]] = {

@@ -110,7 +110,7 @@ def _answer(
     """Write what was requested, and report what was written."""
     n_rows = task.write(path, trace, part, output, force=force)
     if isinstance(part, Found):
-        verdict = part.verdict()
+        verdict = part.verdict
         known, code = known_of(path, trace, part, verdict), exit_code_of(verdict)
     else:
         known, code = known_of_window(path, trace, part), exit_codes.OK

@@ -67,10 +67,12 @@ TOOLS: Final[Mapping[str, Tool]] = {
     "check": Tool(_TRACE, has_events=False),
     "diff": Tool(
         {"base": "Trace, or folder of traces, before", "new": "The same after"},
-        ("gate", "same_program", "top"),
+        ("gate", "same_program", "window", "step_name", "top"),
         has_events=False,
     ),
-    "ranks": Tool({"traces": "Folder with the traces of all ranks"}, ("step",), has_events=False),
+    "ranks": Tool(
+        {"traces": "Folder with the traces of all ranks"}, ("step", "window"), has_events=False
+    ),
 }
 """The tools by command name; `traces` lists the files."""
 

@@ -145,7 +145,7 @@ def _add_trace(server: Server, named: Sequence[Named], window: Asked) -> None:
     [(name, trace)] = named
     chosen = window.window(trace)
     if chosen is not None and name != "-":
-        server.add_trace(name, window.path(trace, chosen))
+        server.add_trace(name, window.of(trace).path)
 
 
 def _picture(
@@ -159,7 +159,7 @@ def _picture(
     trace = recording.of(trace, step_name=window.step_name)
     with usage_errors():
         chosen = window.window(trace)
-    drawn = None if chosen is None else lanes(trace, chosen, window.path(trace, chosen))
+    drawn = None if chosen is None else lanes(trace, chosen, window.of(trace).path)
     if chosen is None or drawn is None:
         return abstained(_SCHEMA, name, trace, NO_WORK, "no_work")
     with new_file(output, force=force, inputs=[Path(name)] if name != "-" else []) as unfinished:

@@ -22,7 +22,7 @@ from longpole.report.lanes import EventLinks
 from longpole.report.sections import Page, Section, events_in
 from longpole.tables.catalogue import PATH_TABLES, question, questions, views_of
 from longpole.tables.check import why_empty
-from longpole.tables.summary import summary
+from longpole.tables.summary import summary_of
 from longpole.tables.table_blocks import answer_blocks
 from longpole.words.wording import count, duration, operator_name
 
@@ -125,7 +125,7 @@ def _found(trace: Trace, asked: Asked) -> tuple[int | None, str, int | None, str
     window = asked.window(trace)
     if window is None:
         return trace.rank, "", None, why_empty(trace)
-    verdict = trace.verdict(**asked.choice)
+    verdict = asked.of(trace).verdict
     what, _ = verdict.limited_by or (None, "")
     told = f"limited by {what}" if what else verdict.status.replace("_", " ")
     return trace.rank, window.name, window.duration_ns, told
@@ -160,7 +160,7 @@ class _About:
     def sections(self) -> list[Section]:
         """Return all sections, with links from the events they name."""
         window = self.asked.window(self.trace)
-        found = summary(self.trace, top=_TOP, **self.asked.choice)
+        found = summary_of(self.trace, self.asked.of(self.trace), _TOP)
         if window is None or found is None:
             why = why_empty(self.trace)
             told = Sentence(f"{why[0].upper()}{why[1:]}.")
@@ -171,7 +171,7 @@ class _About:
 
     def of_window(self, window: Window, found: Summary) -> Iterator[Section]:
         """Yield the sections about a window, the answer first."""
-        path = self.asked.path(self.trace, window)
+        path = self.asked.of(self.trace).path
         yield self.verdict(window, found, path)
         yield self.timeline(window, path)
         yield self.section("path", "Critical path", self.path_parts(path))
@@ -194,6 +194,7 @@ class _About:
             roofline=self.figures("roofline", window),
             memory=self.figures("memory"),
             key=f"{self.before}more-remedies",
+            step_name=self.asked.step_name,
         )
         warnings = window_warnings(self.trace, path, window.name, self.asked.data_load)
         parts = [*parts, *caveats(found.verdict, warnings)]

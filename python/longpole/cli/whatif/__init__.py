@@ -199,7 +199,7 @@ def _changed_answer(
     name: str, trace: Trace, found: Found, *, changes: Sequence[Change], ids: Sequence[str]
 ) -> Answer:
     """Report the length of the window after the changes that remedies surely make, and others."""
-    verdict = found.verdict()
+    verdict = found.verdict
     rows = remedies_in(verdict, ids)
     unfit = [one for one in ids if one not in {row.remedy for row in rows}]
     require(not unfit, f"nothing in {found.name} fits the remedy {listing(unfit)}; leave it out")
@@ -246,7 +246,7 @@ def _changed_answer(
 
 def _ranking(name: str, trace: Trace, found: Found) -> Answer:
     """Rank remedies by gain."""
-    verdict = found.verdict()
+    verdict = found.verdict
     rows = verdict.remedies
     helpful = [row for row in rows if row.gain.high >= _LEAST_GAIN]
     document = Document(

@@ -81,13 +81,13 @@ def remedy_answer(
 ) -> Answer:
     """Return what remedies save; of a single one, with a script, by what it measures."""
     asked = chosen_remedies(ids)
-    verdict = found.verdict()
+    verdict = found.verdict
     rows = remedies_in(verdict, ids)
     forms = [] if script is None else _timed(name, trace, ids[0], rows, script)
     recorded_on = {str(it.get("name")) for it in trace.device_properties.values()}
     is_of_device = bool(forms) and all(form["device"] in recorded_on for form in forms)
     low, high = _measured(found, verdict, rows[0], forms) if is_of_device else (None, None)
-    after = found.after_remedies(ids) if any(row.changes for row in rows) else None
+    after = found.answer.after_remedies(ids) if any(row.changes for row in rows) else None
     document = Document(
         schema=SCHEMA,
         **known_of(name, trace, found, verdict),
@@ -252,4 +252,4 @@ def share_of_steps(found: Found, steps: Sequence[int], changes: Sequence[Change]
     """Return the gain in several steps together, if this is one of them."""
     if found.step not in steps or len(steps) == 1:
         return None
-    return found.gain(changes).value
+    return found.answer.gain(changes).value

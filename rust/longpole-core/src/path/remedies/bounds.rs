@@ -35,7 +35,7 @@ pub struct Bounds {
 
 impl Bounds {
     /// Extends the bounds to those that hold with another cost of recording.
-    pub(super) fn extend(&mut self, other: &Self) {
+    pub fn extend(&mut self, other: &Self) {
         if other.low < self.low {
             (self.low, self.low_by) = (other.low, Fact::RecordingCost);
         }

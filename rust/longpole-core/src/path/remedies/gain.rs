@@ -43,12 +43,85 @@ impl Possible {
     }
 }
 
+/// What some changes touch.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Touched {
+    /// Whether they touch each side, in the order of [`Side::ALL`].
+    sides: [bool; Side::ALL.len()],
+    /// Whether they touch anything else, such as delays of the device.
+    others: bool,
+}
+
+impl Touched {
+    fn of(possible: &Possible, graph: &Graph) -> Self {
+        let mut found = Self::default();
+        let hopeful = possible.hopeful.iter().flatten();
+        for change in possible.careful.iter().chain(hopeful) {
+            found.add(change, graph);
+        }
+        found
+    }
+
+    fn only(side: Side) -> Self {
+        let mut found = Self::default();
+        found.sides[side as usize] = true;
+        found
+    }
+
+    fn add(&mut self, change: &Change, graph: &Graph) {
+        let timeline = &graph.timeline;
+        if matches!(change.effect, Effect::Insert(_)) {
+            return;
+        }
+        if change.effect == Effect::RemoveWait {
+            self.sides[Side::Waits as usize] = true;
+        } else if change.time_ranges.is_some() {
+            self.sides[Side::Host as usize] = true;
+        } else if let Some(kind) = change.kind {
+            self.add_kind(kind);
+        } else if let Some(kind) = change.event_kind {
+            let side = if kind.is_device_work() { Side::Copies } else { Side::Host };
+            self.sides[side as usize] = true;
+        } else if let Some(events) = &change.events {
+            for order in events.iter().filter_map(|&event| timeline.order(event)) {
+                if timeline.kind(order).is_device_work() {
+                    let own = graph.edges.range(graph.nodes.end(order));
+                    let kinds = graph.edges.as_slice()[own].iter().map(|edge| edge.kind);
+                    kinds.filter(|&kind| is_of_work(kind)).for_each(|kind| self.add_kind(kind));
+                } else {
+                    self.sides[Side::Host as usize] = true;
+                }
+            }
+        } else {
+            self.others = true;
+        }
+    }
+
+    fn add_kind(&mut self, kind: Kind) {
+        match Side::WORK.into_iter().find(|side| side.has(kind)) {
+            Some(side) => self.sides[side as usize] = true,
+            None => self.others = true,
+        }
+    }
+
+    fn sides(self) -> impl Iterator<Item = Side> {
+        Side::ALL.iter().copied().filter(move |&side| self.sides[side as usize])
+    }
+
+    /// Returns the changes that remove all that is touched, if that is sides alone.
+    fn whole(self) -> Option<Vec<Change>> {
+        let sides: Vec<_> = if self.others { Vec::new() } else { self.sides().collect() };
+        (!sides.is_empty()).then(|| without(&sides))
+    }
+}
+
 /// How much shorter the windows of a verdict become. Only this module makes one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gain {
     duration_ns: i64,
     value: f64,
     bounds: Bounds,
+    touched: Touched,
 }
 
 impl Gain {
@@ -67,11 +140,17 @@ impl Gain {
         self.bounds
     }
 
+    /// The sides that the changes shorten.
+    pub fn sides(&self) -> impl Iterator<Item = Side> {
+        self.touched.sides()
+    }
+
     fn of(trial: &Trial, n_windows: i64) -> Self {
         Self {
             duration_ns: trial.gain_ns().div_euclid(n_windows),
             value: trial.gain(None),
             bounds: trial.bounds(),
+            touched: Touched::default(),
         }
     }
 
@@ -158,29 +237,27 @@ impl Inquiry {
         possible: &[Possible],
         progress: Progress<'_>,
     ) -> Result<Vec<Gain>> {
-        let wholes: Vec<_> = possible.iter().map(|it| touched(it.most(), facts.graph)).collect();
+        let touched: Vec<_> = possible.iter().map(|it| Touched::of(it, facts.graph)).collect();
         let sets: Vec<_> = possible
             .iter()
-            .zip(&wholes)
-            .flat_map(|(it, sides)| {
-                let whole = sides.as_deref().map(without);
-                [Some(it.careful.clone()), it.hopeful.clone(), whole]
-            })
+            .zip(&touched)
+            .flat_map(|(it, of)| [Some(it.careful.clone()), it.hopeful.clone(), of.whole()])
             .flatten()
             .collect();
         let mut tried = self.tried(facts, other_latencies_ns, &sets, progress)?.into_iter();
         let limits = Limits::of(facts, self);
         let mut gains = Vec::with_capacity(possible.len());
-        for (it, sides) in possible.iter().zip(&wholes) {
+        for (it, of) in possible.iter().zip(&touched) {
             let Some(mut gain) = tried.next() else { break };
+            gain.touched = *of;
             if it.hopeful.is_some() {
                 gain.raise(&tried.next().unwrap_or(gain));
             }
             limits.apply(&mut gain, it);
-            if let Some(sides) = sides
+            if let Some(removal) = of.whole()
                 && let Some(mut whole) = tried.next()
             {
-                limits.apply(&mut whole, &Possible { careful: without(sides), hopeful: None });
+                limits.apply(&mut whole, &Possible { careful: removal, hopeful: None });
                 let most = whole.bounds.high.max(0.0);
                 gain.limit(most, limits.mean_ns);
                 gain.limit_high(most);
@@ -213,12 +290,37 @@ impl Inquiry {
         };
         let possible: Vec<_> = Side::ALL.iter().map(whole).collect();
         let mut gains = self.gains(facts, other_latencies_ns, &possible, progress)?;
-        for (gain, of_all) in gains.iter_mut().zip(&self.sides) {
+        for (gain, (of_all, &side)) in gains.iter_mut().zip(self.sides.iter().zip(Side::ALL)) {
             let found = gain.bounds;
-            *gain = *of_all;
+            *gain = Gain { touched: Touched::only(side), ..*of_all };
             gain.bounds.extend(&found);
         }
         Ok(gains)
+    }
+
+    /// Returns how much shorter what changes leave becomes without each side of work.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::gains`].
+    pub fn gains_after(
+        &self,
+        facts: &Facts<'_>,
+        other_latencies_ns: &[Vec<i64>],
+        changes: &[Change],
+        progress: Progress<'_>,
+    ) -> Result<Vec<(Side, f64)>> {
+        let also = |removed: Vec<Change>| Possible {
+            careful: changes.iter().cloned().chain(removed).collect(),
+            hopeful: None,
+        };
+        let mut possible = vec![also(Vec::new())];
+        possible.extend(Side::WORK.iter().map(|side| also(side.removed())));
+        let gains = self.gains(facts, other_latencies_ns, &possible, progress)?;
+        let Some((first, of_sides)) = gains.split_first() else { return Ok(Vec::new()) };
+        let left = (1.0 - first.value).max(f64::MIN_POSITIVE);
+        let then = |gain: &Gain| (gain.value - first.value).max(0.0) / left;
+        Ok(Side::WORK.into_iter().zip(of_sides.iter().map(then)).collect())
     }
 
     /// Returns the gains of sets of changes, with bounds for missing records and the cost of
@@ -256,39 +358,6 @@ impl Inquiry {
         }
         Ok(gains)
     }
-}
-
-/// Returns the sides that changes touch; `None` if they touch anything else, such as delays of the
-/// device.
-fn touched(changes: &[Change], graph: &Graph) -> Option<Vec<Side>> {
-    let mut sides = Vec::new();
-    for change in changes.iter().filter(|change| !matches!(change.effect, Effect::Insert(_))) {
-        let side = side_of(change, graph)?;
-        if !sides.contains(&side) {
-            sides.push(side);
-        }
-    }
-    sides.sort_unstable();
-    (!sides.is_empty()).then_some(sides)
-}
-
-fn side_of(change: &Change, graph: &Graph) -> Option<Side> {
-    if change.effect == Effect::RemoveWait {
-        return Some(Side::Waits);
-    }
-    if change.time_ranges.is_some() {
-        return Some(Side::Host);
-    }
-    let of_kind = |kind| Side::WORK.into_iter().find(|side| side.has(kind));
-    if let Some(kind) = change.kind {
-        return of_kind(kind);
-    }
-    let first = graph.timeline.order(*change.events.as_ref()?.first()?)?;
-    if !graph.timeline.kind(first).is_device_work() {
-        return Some(Side::Host);
-    }
-    let own = graph.edges.range(graph.nodes.end(first));
-    graph.edges.as_slice()[own].iter().find_map(|edge| of_kind(edge.kind))
 }
 
 /// Returns the changes that remove some sides.
