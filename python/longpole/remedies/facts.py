@@ -325,12 +325,16 @@ class Facts:
     @cached_property
     def kernels(self) -> list[Activity]:
         """The kernels of the windows, including communication kernels."""
-        return [*map(Activity._make, self.core.activities(["kernel"]))]
+        return self.long_kernels(0)
+
+    def long_kernels(self, least_ns: int) -> list[Activity]:
+        """List the kernels of the windows that take at least `least_ns`."""
+        return [*map(Activity._make, self.core.activities(["kernel"], least_ns))]
 
     @cached_property
     def copies(self) -> list[Activity]:
         """The memcpys of the windows."""
-        return [*map(Activity._make, self.core.activities(["copy"]))]
+        return [*map(Activity._make, self.core.activities(["copy"], 0))]
 
     @cached_property
     def uploads(self) -> list[Activity]:
@@ -454,6 +458,14 @@ class Facts:
         """Return an operator with its inputs; None without recorded shapes."""
         both = self._both(operator)
         return None if both is None else both[0]
+
+    def called_each(self, operators: Sequence[int]) -> list[Call | None]:
+        """Return operators with their inputs, as `called` does; this is faster for many."""
+        unread = [operator for operator in operators if operator not in self._calls]
+        places = self.core.alike(unread, INPUT_ARGUMENTS)
+        for operator, place in zip(unread, places, strict=True):
+            self._calls[operator] = self._both(unread[place])
+        return [self.called(operator) for operator in operators]
 
     def work(self, operator: int | None) -> Work | None:
         """Return the FLOPs and bytes of an operator; None if unknown."""

@@ -339,12 +339,17 @@ def _key(tensor: Tensor) -> _Key:
 def _readers(facts: Facts, sent: Mapping[_Key, object]) -> Mapping[_Key, list[_Reader]]:
     """List the operators with tensors that may be those sent, in order of time."""
     found: dict[_Key, list[_Reader]] = defaultdict(list)
-    for row in sorted(facts.operators("aten::"), key=lambda row: (row.start_ns, row.event)):
-        call = facts.called(row.event)
-        if call is not None:
-            target = call.tensor(0) if call.name == _COPY else None
-            for key in sent.keys() & map(_key, call.all_tensors()):
-                found[key].append(_Reader(row, target))
+    rows = sorted(facts.operators("aten::"), key=lambda row: (row.start_ns, row.event))
+    calls = facts.called_each([row.event for row in rows])
+    keys_of: dict[int, set[_Key]] = {}  # by identity, since operators that are alike share a call
+    for row, call in zip(rows, calls, strict=True):
+        if call is None:
+            continue
+        if id(call) not in keys_of:
+            keys_of[id(call)] = sent.keys() & map(_key, call.all_tensors())
+        target = call.tensor(0) if call.name == _COPY else None
+        for key in keys_of[id(call)]:
+            found[key].append(_Reader(row, target))
     return found
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from longpole.engine.critical_path.changes import Drop, Replace
 from longpole.remedies.model import Form
@@ -26,7 +28,8 @@ _LEAST_OF_KERNELS: Final = 0.01
 _PRODUCTS: Final = ("aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm")
 
 
-class Sized(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Sized:
     """All kernels that one operator launched."""
 
     facts: Facts
@@ -34,22 +37,22 @@ class Sized(NamedTuple):
     name: str
     kernels: tuple[Activity, ...]
 
-    @property
+    @cached_property
     def call(self) -> Call | None:
         """The operator with its inputs; None without recorded shapes."""
         return self.facts.called(self.operator)
 
-    @property
+    @cached_property
     def work(self) -> Work | None:
         """Its FLOPs and bytes; None if unknown."""
         return self.facts.work(self.operator)
 
-    @property
+    @cached_property
     def duration_ns(self) -> int:
         """Total duration of the kernels."""
         return sum(kernel.duration_ns for kernel in self.kernels)
 
-    @property
+    @cached_property
     def event(self) -> int:
         """The longest kernel."""
         return max(self.kernels, key=lambda kernel: (kernel.duration_ns, -kernel.event)).event
@@ -59,12 +62,12 @@ class Sized(NamedTuple):
         """The kernels."""
         return [kernel.event for kernel in self.kernels]
 
-    @property
+    @cached_property
     def n_elements(self) -> int:
         """The number of elements of the largest input."""
         return max((tensor.numel for tensor in self.tensors), default=0)
 
-    @property
+    @cached_property
     def tensors(self) -> list[Tensor]:
         """The tensors among the inputs."""
         return [] if self.call is None else self.call.all_tensors()
@@ -82,6 +85,7 @@ def _sized_kernels(facts: Facts) -> list[Sized]:
     for kernel in facts.kernels:
         if kernel.operator is not None and kernel.kind == "kernel":
             of_operator[kernel.operator].append(kernel)
+    facts.called_each([*of_operator])
     return [Sized(facts, it, facts.name(it), tuple(kernels)) for it, kernels in of_operator.items()]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from longpole.answer.values import with_trace
@@ -16,7 +17,6 @@ from longpole.engine.question import Question
 from longpole.engine.windows import choose_window
 from longpole.errors import LongpoleError
 from longpole.remedies.facts import Facts
-from longpole.remedies.gains import gains_of_sides
 from longpole.tables.device_times import device_times
 from longpole.words.data import Row
 from longpole.words.recording import options_for
@@ -93,7 +93,7 @@ def program_notes(trace: Trace) -> tuple[ProgramNote, ...]:
         given, core = trace.core.verdict(window, data_load=None, step_name=None, every_window=True)
     except LongpoleError:
         return ()
-    parts = with_trace(given, gains_of_sides(core))
+    parts = with_trace(given, {})  # the rules compare no gains
     facts = Facts(core, parts, options_for(trace.core), trace.device_properties)
     found = [(rule, rule.find(trace, facts)) for rule in RULES]
     return tuple(
@@ -124,9 +124,9 @@ def _data_parallel(trace: Trace, facts: Facts) -> tuple[Sequence[int], str] | No
 
 def _gloo(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] | None:
     """Find gradients of a GPU that are reduced on the CPU."""
-    is_distributed = _marked(facts, "DistributedDataParallel.forward")
-    reduces_on_gpu = any(kernel.kind == "communication" for kernel in facts.kernels)
-    if not is_distributed or not facts.kernels or reduces_on_gpu:
+    if not _marked(facts, "DistributedDataParallel.forward") or not facts.kernels:
+        return None
+    if any(kernel.kind == "communication" for kernel in facts.kernels):
         return None
     calls = _marked(facts, "gloo:all_reduce", "gloo:allreduce")
     told = (
@@ -210,15 +210,9 @@ def _lazy_loading(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] | No
 
 def _launch_blocking(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] | None:
     """Find launches that all return only when their kernel has ended."""
-    launched = [
-        kernel
-        for kernel in facts.kernels
-        if kernel.call is not None
-        and kernel.duration_ns >= _LONG_KERNEL_NS
-        and _LAUNCH.match(facts.name(kernel.call))
-    ]
-    longest = sorted(launched, key=lambda kernel: -kernel.duration_ns)[:_MOST_LAUNCHES]
-    calls = [(kernel, facts.place(kernel.call)) for kernel in longest if kernel.call is not None]
+    kernels = sorted(facts.long_kernels(_LONG_KERNEL_NS), key=lambda it: -it.duration_ns)
+    launched = (it for it in kernels if _LAUNCH.match(facts.name(it.call)))
+    calls = [(it, facts.place(it.call or 0)) for it in islice(launched, _MOST_LAUNCHES)]
     waited = [
         kernel.call
         for kernel, call in calls
@@ -238,8 +232,7 @@ def _anomaly(_trace: Trace, facts: Facts) -> tuple[Sequence[int], str] | None:
         for row in facts.operators("aten::isnan")
         if _parent(facts, row.event).startswith(_NODE)
     ]
-    n_nodes = len(facts.operators(_NODE))
-    if len(checks) < _FEWEST_CHECKS or len(checks) < _CHECKED_NODES * n_nodes:
+    if len(checks) < _FEWEST_CHECKS or len(checks) < _CHECKED_NODES * len(facts.operators(_NODE)):
         return None
     return checks, f"{count(len(checks), 'result')} of the backward pass are checked for NaN"
 

@@ -173,7 +173,7 @@ class Trace(TraceTables):
         """
         return frame_of(self._core.steps(None))
 
-    @property
+    @cached_property
     def window(self) -> tuple[int, int] | None:
         """Time of the first and last event of a main thread or device, in ns; None without any."""
         return self._core.whole_window()

@@ -142,11 +142,17 @@ impl Facts {
         })
     }
 
-    /// Returns the GPU activities of the given kinds that end in a window.
-    fn activities(&self, py: Python<'_>, kinds: Vec<String>) -> PyResult<Vec<ActivityParts>> {
+    /// Returns the GPU activities of the given kinds that end in a window and take at least
+    /// `least_ns`.
+    fn activities(
+        &self,
+        py: Python<'_>,
+        kinds: Vec<String>,
+        least_ns: i64,
+    ) -> PyResult<Vec<ActivityParts>> {
         let kinds = kinds_of(&kinds)?;
         enter(py, None, None, |_| {
-            Ok(self.facts().activities(&kinds).into_iter().map(activity).collect())
+            Ok(self.facts().activities(&kinds, least_ns).into_iter().map(activity).collect())
         })
     }
 
@@ -236,6 +242,18 @@ impl Facts {
     /// Returns a string argument of an event.
     fn text(&self, event: usize, key: &str) -> PyResult<Option<&str>> {
         Ok(self.facts().text(self.event(event)?, key))
+    }
+
+    /// Returns for each event the place of the first one with the same name and string arguments.
+    #[allow(clippy::needless_pass_by_value)] // from Python
+    fn alike(
+        &self,
+        py: Python<'_>,
+        events: Vec<usize>,
+        keys: Vec<String>,
+    ) -> PyResult<Vec<usize>> {
+        let events = events.into_iter().map(|row| self.event(row)).collect::<PyResult<Vec<_>>>()?;
+        enter(py, None, None, |_| Ok(self.facts().alike(&events, &keys)))
     }
 
     /// Whether the source and the destination of a memcpy are pageable memory.

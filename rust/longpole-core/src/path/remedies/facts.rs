@@ -2,7 +2,7 @@
 //!
 //! Each query returns rows about the windows only; the remedies decide what they mean.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 
 use super::pace::host_pace_ns;
@@ -12,7 +12,7 @@ use crate::intervals::Spans;
 use crate::path::what_if::TimeRange;
 use crate::path::windows::Scope;
 use crate::stack::Nesting;
-use crate::tables::{EventKind, Tables, argument, argument_text};
+use crate::tables::{EventKind, Tables, argument, argument_text, argument_text_id};
 use crate::vocabulary::ApiRole;
 
 /// The data that queries read.
@@ -178,10 +178,13 @@ impl<'a> Facts<'a> {
         timeline.orders().filter(is_one).filter_map(within).collect()
     }
 
-    /// Returns GPU activities of the given event kinds that end in a window.
-    pub fn activities(&self, kinds: &[EventKind]) -> Vec<Activity> {
+    /// Returns GPU activities of the given event kinds that end in a window and take at least
+    /// `least_ns`.
+    pub fn activities(&self, kinds: &[EventKind], least_ns: i64) -> Vec<Activity> {
         let timeline = &self.graph.timeline;
-        let is_one = |order: &Order| kinds.contains(&timeline.kind(*order));
+        let is_one = |order: &Order| {
+            kinds.contains(&timeline.kind(*order)) && timeline.duration_ns(*order) >= least_ns
+        };
         timeline.orders().filter(is_one).filter_map(|order| self.activity(order)).collect()
     }
 
@@ -391,6 +394,18 @@ impl<'a> Facts<'a> {
     /// Returns a string argument of an event.
     pub fn text(&self, event: EventId, key: &str) -> Option<&'a str> {
         argument_text(event, key, self.tables)
+    }
+
+    /// Returns for each event the place, among those given, of the first one with the same name and
+    /// the same string arguments.
+    pub fn alike(&self, events: &[EventId], keys: &[String]) -> Vec<usize> {
+        let mut first = HashMap::new();
+        let texts_of = |event| keys.iter().map(move |key| argument_text_id(event, key, self.tables));
+        let place_of = |(place, &event): (usize, &EventId)| {
+            let texts: Vec<_> = texts_of(event).collect();
+            *first.entry((self.tables.events.name(event), texts)).or_insert(place)
+        };
+        events.iter().enumerate().map(place_of).collect()
     }
 
     /// Whether the source and the destination of a memcpy are pageable memory.

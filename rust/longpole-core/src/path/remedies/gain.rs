@@ -279,7 +279,7 @@ impl Inquiry {
         other_latencies_ns: &[Vec<i64>],
         progress: Progress<'_>,
     ) -> Result<Vec<Gain>> {
-        let works = facts.activities(&[EventKind::Kernel, EventKind::Copy]);
+        let works = facts.activities(&[EventKind::Kernel, EventKind::Copy], 0);
         let events: Vec<_> = works.iter().map(|work| work.event).collect();
         // Work before the windows stays, as it does for remedies.
         let inside = |change: Change| Change { events: Some(events.clone()), ..change };
@@ -475,7 +475,7 @@ impl Streams {
         };
         let mut works = BTreeMap::new();
         let mut busy_ns: Vec<(usize, f64)> = Vec::new();
-        for work in facts.activities(&[EventKind::Kernel, EventKind::Copy]) {
+        for work in facts.activities(&[EventKind::Kernel, EventKind::Copy], 0) {
             let time_ns = within_ns(&work);
             works.insert(work.event, (work.lane, work.kind, time_ns));
             match busy_ns.iter_mut().find(|(lane, _)| *lane == work.lane) {
