@@ -238,3 +238,39 @@ def test_a_damaged_rank_is_not_left_out_if_no_other_is_whole():
     found = longpole.diff(base[1:], new[1:])
     assert (found.verdict, found.left_out_ranks) == ("inconclusive", ())
     assert found.sentence.startswith("The new trace is damaged (")
+
+
+def marked(slow_us):
+    """Return a trace whose iterations `it` are half as long as its steps, one of them slower."""
+    builder = TraceBuilder()
+    for step in range(6):
+        begin = 2_000 * step
+        builder.step(step, (begin, begin + 1_990))
+        for half in (0, 1):
+            start = begin + 1_000 * half
+            busy = 600 + (slow_us if half else 0)
+            builder.annotation(f"it#{2 * step + half}", (start, start + 500))
+            builder.launch("gemm", call=(start + 5, start + 10), work=(start + 12, start + busy))
+            builder.call("cudaDeviceSynchronize", (start + 15, start + busy + 5))
+    return builder.read()
+
+
+def test_the_steps_that_a_name_marks_are_compared():
+    found = longpole.diff(marked(0), marked(0), step_name=r"it#\d+", as_recorded=True)
+    assert found.base.mean_ns == pytest.approx(1_000_000, rel=0.02)
+    usual = longpole.diff(marked(0), marked(0), as_recorded=True)
+    assert usual.base.mean_ns == pytest.approx(2_000_000, rel=0.02)
+
+
+def test_a_window_of_both_sides_is_compared(tmp_path, capsys):
+    for name, slow_us in (("base", 0), ("new", 200)):
+        marked(slow_us).save(tmp_path / f"{name}.longpole")
+    sides = [str(tmp_path / "base.longpole"), str(tmp_path / "new.longpole")]
+    changes = {}
+    for window in ("all", "it#4#0", "it#5#0", "4ms..5ms"):
+        program.run(["diff", *sides, "--window", window, "--as-recorded", "--json"])
+        found = json.loads(capsys.readouterr().out)["data"]
+        changes[window] = found["new"]["mean_ns"] - found["base"]["mean_ns"]
+    assert changes == {"all": 200_000, "it#4#0": 0, "it#5#0": 200_000, "4ms..5ms": 0}
+    assert program.run(["diff", sides[0], "--step", "2", "--window", "step:3"]) == 2
+    assert "exclude" in capsys.readouterr().err

@@ -246,12 +246,7 @@ impl Facts {
 
     /// Returns for each event the place of the first one with the same name and string arguments.
     #[allow(clippy::needless_pass_by_value)] // from Python
-    fn alike(
-        &self,
-        py: Python<'_>,
-        events: Vec<usize>,
-        keys: Vec<String>,
-    ) -> PyResult<Vec<usize>> {
+    fn alike(&self, py: Python<'_>, events: Vec<usize>, keys: Vec<String>) -> PyResult<Vec<usize>> {
         let events = events.into_iter().map(|row| self.event(row)).collect::<PyResult<Vec<_>>>()?;
         enter(py, None, None, |_| Ok(self.facts().alike(&events, &keys)))
     }

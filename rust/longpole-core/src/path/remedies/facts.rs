@@ -400,7 +400,8 @@ impl<'a> Facts<'a> {
     /// the same string arguments.
     pub fn alike(&self, events: &[EventId], keys: &[String]) -> Vec<usize> {
         let mut first = HashMap::new();
-        let texts_of = |event| keys.iter().map(move |key| argument_text_id(event, key, self.tables));
+        let texts_of =
+            |event| keys.iter().map(move |key| argument_text_id(event, key, self.tables));
         let place_of = |(place, &event): (usize, &EventId)| {
             let texts: Vec<_> = texts_of(event).collect();
             *first.entry((self.tables.events.name(event), texts)).or_insert(place)
