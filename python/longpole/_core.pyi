@@ -46,6 +46,7 @@ __all__ = [
     "context_times",
     "counter_tracks",
     "expand_hops",
+    "extended_bounds",
     "extract_formats",
     "guard_main",
     "is_confined",
