@@ -21,6 +21,8 @@ _GROUPS = {
     "Record": {
         "record": "recording.recorder",
         "Recorder": "recording.recorder",
+        "time_steps": "recording.step_timer",
+        "StepTimer": "recording.step_timer",
     },
     "Read": {
         "read_trace": "formats.read",

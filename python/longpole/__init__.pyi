@@ -44,6 +44,8 @@ from longpole.jobs.ranks import ranks as ranks
 from longpole.jobs.trace_set import TraceSet as TraceSet
 from longpole.recording.recorder import Recorder as Recorder
 from longpole.recording.recorder import record as record
+from longpole.recording.step_timer import StepTimer as StepTimer
+from longpole.recording.step_timer import time_steps as time_steps
 from longpole.tables.activities import activities as activities
 from longpole.tables.annotations import annotations as annotations
 from longpole.tables.ascend_overlap import ascend_overlap as ascend_overlap

@@ -1,1 +1,1 @@
-"""Records a training loop; its public function is `longpole.record`."""
+"""Records and times a training loop; its public functions are `record` and `time_steps`."""

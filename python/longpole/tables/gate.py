@@ -238,6 +238,12 @@ def _is_paths(value: Any) -> bool:
     return isinstance(value, _PATH) or (is_list and all(isinstance(each, _PATH) for each in value))
 
 
+def _profiler(name: str, value: Any) -> Any:
+    if all(hasattr(value, each) for each in ("schedule", "step_num", "add_metadata_json")):
+        return value
+    raise _refuse(name, "a torch.profiler.profile", value)
+
+
 _integer: Final = _plain("an integer", SupportsIndex)
 _number: Final = _plain("a number", float, SupportsIndex)
 _text: Final = _plain("a text", str)
@@ -272,6 +278,7 @@ _CHECKS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "path": _path,
     "peak": _plain("a number for each name", Mapping),
     "peaks": _peaks,
+    "profiler": _profiler,
     "progress": _callback,
     "ranks": _numbers,
     "recording": _recording,
