@@ -9,10 +9,12 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+from dataclasses import replace
 from time import process_time
 
 import pytest
 
+from longpole.answer import answer
 from longpole.cli import program
 from tiny_traces import annotation, arrow, call, frame, kernel, launch, operator, span, sync_record
 
@@ -120,3 +122,29 @@ def test_time_grows_with_what_grows_in_a_trace(tmp_path, pattern, command):
         took_s.append(seconds(path, command))
     small_s, large_s = took_s
     assert large_s <= MOST_TIMES_AS_LONG * max(small_s, 0.05)
+
+
+class Compared(int):
+    """A number that counts how often it is compared."""
+
+    n = 0
+
+    def __eq__(self, other):
+        Compared.n += 1
+        return int(self) == other
+
+    __hash__ = int.__hash__
+
+
+def test_summary_compares_the_number_of_a_step_a_few_times(tmp_path, monkeypatch):
+    path = tmp_path / "steps.json"
+    path.write_text(json.dumps({"traceEvents": list(PATTERNS["steps"](300))}))
+    verdict_of = answer.verdict_of
+
+    def counted(parts, facts):
+        verdict = verdict_of(parts, facts)
+        return replace(verdict, steps=tuple(map(Compared, verdict.steps)))
+
+    monkeypatch.setattr(answer, "verdict_of", counted)
+    seconds(path, "summary")
+    assert 0 < Compared.n <= 10 * 300

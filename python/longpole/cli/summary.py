@@ -263,14 +263,15 @@ def _long_steps(trace: Trace, verdict: Verdict) -> list[Block]:
     """
     if verdict.window.n <= 1 or verdict.window.unit != "step" or trace.core.is_of_server:
         return []
+    own = {*verdict.steps}
     steps = {
-        step["step"]: _length_ns(step, is_alone=step["step"] not in verdict.steps)
+        step["step"]: _length_ns(step, is_alone=step["step"] not in own)
         for step in trace.core.steps(None).to_dicts()
         if step["complete"]
     }
     least_ns = _MUCH_LONGER * verdict.window.length_ns
     long = [number for number, length_ns in steps.items() if length_ns > least_ns]
-    if not long or not steps.keys() >= {*verdict.steps}:
+    if not long or not steps.keys() >= own:
         return []
     longest = max(long, key=steps.__getitem__)
     others = f", and {count(len(long) - 1, 'other step')} over twice the median" if long[1:] else ""
