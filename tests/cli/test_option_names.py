@@ -19,8 +19,6 @@ _NAMES_THINGS_OF_THE_COMMAND = {
     "--budget",
     "--gate",
 } | {"--job-format", "--key", "--by"}
-# One word for two things: what it is about decides, and one command has only one of them.
-_HOMONYMS = {"--step-time"}
 _OTHER_SPELLINGS = {
     "--out": "--output",
     "--outfile": "--output",
@@ -65,7 +63,7 @@ def _meaning(option):
 def test_an_option_has_one_help_text_and_type_in_all_commands():
     meanings = defaultdict(lambda: defaultdict(list))
     for name, option, command in OPTIONS:
-        if name not in _NAMES_THINGS_OF_THE_COMMAND | _HOMONYMS:
+        if name not in _NAMES_THINGS_OF_THE_COMMAND:
             meanings[name][_meaning(option)].append(command)
     several = {name: dict(found) for name, found in meanings.items() if len(found) > 1}
     assert several == {}

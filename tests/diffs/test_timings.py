@@ -108,7 +108,7 @@ def test_given_times_and_recorded_steps_come_before_timings(recorded):
         assert found.base.timed_ns == ()
 
 
-def test_given_times_are_the_lengths_that_are_compared(tmp_path):
+def test_given_times_are_the_lengths_that_are_compared(tmp_path, capsys):
     paths, given_ns = [tmp_path / "base.json", tmp_path / "new.json"], []
     for path, n_operators in zip(paths, (60, 50), strict=True):
         costs = PlantedCosts(operator=3_000, call=3_900, annotation=6_000)
@@ -119,6 +119,11 @@ def test_given_times_are_the_lengths_that_are_compared(tmp_path):
     assert found.change == pytest.approx(given_ns[1] / given_ns[0] - 1, rel=1e-4)
     lengths = " to ".join(duration(time_ns) for time_ns in given_ns)
     assert f": the step goes from {lengths}" in found.sentence
+    given = [f"--step-time={time_ns}ns" for time_ns in given_ns]
+    program.run(["diff", *map(str, paths), *given])
+    assert f": the step goes from {lengths}" in capsys.readouterr().out
+    assert program.run(["diff", *map(str, paths), given[0]]) == 2
+    assert "give --step-time twice" in capsys.readouterr().err
 
 
 def test_the_cost_of_recording_makes_no_operator_of_equal_recordings_slower(tmp_path):

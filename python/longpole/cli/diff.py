@@ -16,10 +16,10 @@ from longpole.cli.ask.numbers import COUNT, parse_share
 from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.traces import named_traces
 from longpole.cli.ask.windows import (
-    DURATION,
     Asked,
     as_recorded_option,
     step_option,
+    step_time_option,
     window_options,
 )
 from longpole.engine.critical_path.explain import MEANINGS
@@ -74,13 +74,7 @@ _WORK: Final = {
     "[default: 3%, without an effect on the exit code]",
 )
 @window_options("chosen", "step_name", "data_load")
-@click.option(
-    "--step-time",
-    "step_times_ns",
-    type=(DURATION, DURATION),
-    metavar="BASE NEW",
-    help="Times of a step without the profiler, such as 43ms 38ms.  [default: estimated]",
-)
+@step_time_option(name="step_times_ns", multiple=True)
 @as_recorded_option
 @click.option(
     "--same-program",
@@ -101,7 +95,7 @@ def diff(
     new: str | None,
     steps: Sequence[int],
     gate: float | None,
-    step_times_ns: tuple[int, int] | None,
+    step_times_ns: tuple[int, int] | tuple[()],
     as_recorded: bool,
     is_same_program: bool,
     top: int | None,
@@ -114,8 +108,9 @@ def diff(
     Traces of different ranks are one run; traces of the same rank are several runs. Steps are
     compared by length; operators and kernels are matched by stack, shape and name. With --step,
     one step of BASE is compared with the other steps of its run, or with the second --step. With
-    --window, only this part of both sides is compared. With
-    `--format html`, the answer is a page with all tables and a timeline of both sides.
+    --window, only this part of both sides is compared. The first --step-time is for BASE, the
+    second for NEW. With `--format html`, the answer is a page with all tables and a timeline of
+    both sides.
 
     The exit code is 4 if the comparison is inconclusive and, with --gate, 1 if there is a
     regression.
@@ -127,18 +122,18 @@ def diff(
       longpole diff before.json.gz after.json.gz --format html > diff.html
       longpole diff one.json.gz,two.json.gz after/
       longpole diff before.json.gz after.json.gz --window forward#1
+      longpole diff before.json.gz after.json.gz --step-time 43ms --step-time 38ms
       longpole diff trace.json.gz --step 37
       longpole diff trace.json.gz --step 37 --step 12
     """
     require((new is None) != (not steps), "give NEW, or --step for a step of BASE")
     require(len(steps) <= _TWO, "--step is one step, or two to compare")
     step, other = (*steps, None, None)[:_TWO]
-    require(
-        step is None or step_times_ns is None, "--step-time compares two runs; leave out --step"
-    )
+    require(step is None or not step_times_ns, "--step-time compares two runs; leave out --step")
+    require(len(step_times_ns) in {0, _TWO}, "give --step-time twice: for BASE, and then for NEW")
     is_part = window.step is not None or window.chosen is not None
     require(step is None or not is_part, "--step and --window exclude each other")
-    is_both = step_times_ns is not None and as_recorded
+    is_both = bool(step_times_ns) and as_recorded
     require(not is_both, "--step-time and --as-recorded exclude each other")
     require(
         step is None or not is_same_program, "--same-program is about two runs, not about steps"

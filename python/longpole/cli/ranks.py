@@ -17,7 +17,7 @@ from longpole.cli.answer.overview import tiles
 from longpole.cli.answer.problems import require
 from longpole.cli.ask.options import Options, answer_options, answers, top_option
 from longpole.cli.ask.ranks import answer_ranks, reading_options, sources_argument
-from longpole.cli.ask.windows import DURATION, Asked, step_option, window_options
+from longpole.cli.ask.windows import Asked, step_option, step_time_option, window_options
 from longpole.errors import LongpoleError
 from longpole.files.opening import is_pipe
 from longpole.jobs.findings import finding_notes, listed
@@ -58,13 +58,7 @@ _LOSSES_OF_DUMPS: Final = ("unreadable rank", "duplicate rank", "damaged rank")
 @step_option("the whole run")
 @window_options("chosen")
 @top_option(8)
-@click.option(
-    "--step-time",
-    "step_time_ns",
-    type=DURATION,
-    metavar="TIME",
-    help="Also show the steps without the profiler, from the time of one, such as 43ms.",
-)
+@step_time_option("steps are shown only as recorded")
 @reading_options
 @answer_options
 def ranks(

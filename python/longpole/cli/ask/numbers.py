@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import re
 from decimal import Decimal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from longpole.words import wording
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _MOST: Final = 1_000_000_000
 """Maximum number of items to list, run or skip."""
@@ -96,3 +99,20 @@ gate_option = click.option(
     show_default=True,
     help="Smallest change that matters, such as 3% or 0.03.",
 )
+
+
+def timeout_option(
+    limited: str, default: float, *, is_set: bool = True
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the time limit of a part of the command to it, as the argument `timeout_s`.
+
+    Without `is_set`, the argument is None unless the option is given.
+    """
+    return click.option(
+        "--timeout",
+        "timeout_s",
+        type=SECONDS,
+        metavar="SECONDS",
+        default=default if is_set else None,
+        help=f"Time limit of {limited}.  [default: {default:g}]",
+    )

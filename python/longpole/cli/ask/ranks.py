@@ -8,7 +8,7 @@ import click
 
 from longpole.cli.answer.live import Live, is_watched
 from longpole.cli.answer.problems import usage_errors
-from longpole.cli.ask.numbers import COUNT, SECONDS
+from longpole.cli.ask.numbers import COUNT, timeout_option
 from longpole.cli.ask.options import gather, vocabulary_option
 from longpole.cli.ask.windows import step_name_option
 from longpole.jobs.engines import ENGINES, TIMEOUT_S
@@ -48,14 +48,7 @@ reading_options: Final = gather(
             help="Where to read the traces; with ray, a crash loses only one trace.  "
             "[default: threads]",
         ),
-        "timeout_s": click.option(
-            "--timeout",
-            "timeout_s",
-            type=SECONDS,
-            metavar="SECONDS",
-            default=TIMEOUT_S,
-            help="Time limit of a trace with ray, if no other finishes meanwhile.  [default: 600]",
-        ),
+        "timeout_s": timeout_option("a trace with ray, if no other finishes meanwhile", TIMEOUT_S),
         "vocabulary": vocabulary_option,
     },
     dict,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from longpole.cli.ask.numbers import COUNT, COUNT_OR_ZERO, SECONDS, SECONDS_OR_ZERO
+from longpole.cli.ask.numbers import COUNT, COUNT_OR_ZERO, SECONDS, SECONDS_OR_ZERO, timeout_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,13 +43,7 @@ def devices_option(default: str) -> Callable[[Command], Command]:
 
 _RUNNER_OPTIONS: Final = (
     devices_option("0, the first visible"),
-    click.option(
-        "--timeout",
-        "timeout_s",
-        type=SECONDS,
-        metavar="SECONDS",
-        help="Time limit of a job.  [default: 60]",
-    ),
+    timeout_option("a job", 60, is_set=False),
     click.option(
         "--total-timeout",
         "total_timeout_s",

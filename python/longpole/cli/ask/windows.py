@@ -262,7 +262,15 @@ class _Duration(click.ParamType[int]):
         return time_ns
 
 
-DURATION: Final = _Duration()
+def step_time_option(
+    default: str = "estimated", name: str = "step_time_ns", *, multiple: bool = False
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Add the option of the time of a step to a command; `multiple` is one for each side."""
+    told = "Time of a step without the profiler, such as 43ms."
+    shown = f"{told}{' Repeatable.' if multiple else ''}  [default: {default}]"
+    return click.option(
+        "--step-time", name, type=_Duration(), multiple=multiple, metavar="TIME", help=shown
+    )
 
 
 as_recorded_option: Final = click.option(
@@ -297,13 +305,7 @@ class Recording:
 profiler_options: Final = gather(
     "recording",
     {
-        "step_time_ns": click.option(
-            "--step-time",
-            "step_time_ns",
-            type=DURATION,
-            metavar="TIME",
-            help="Time of a step without the profiler, such as 43ms.  [default: estimated]",
-        ),
+        "step_time_ns": step_time_option(),
         "as_recorded": as_recorded_option,
     },
     Recording,

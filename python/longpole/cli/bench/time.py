@@ -24,22 +24,21 @@ from longpole.bench.time.timing import WorkPlan
 from longpole.bench.time.worker import CLOCKS
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.ask.files import CommandBehindDashes, OutputPath, behind_dashes
-from longpole.cli.ask.numbers import COUNT_OR_ZERO, SECONDS, parse_share
+from longpole.cli.ask.numbers import COUNT_OR_ZERO, SECONDS, parse_share, timeout_option
 from longpole.cli.ask.options import Options, answer_options, answers, force_option, gather
 from longpole.cli.ask.runner import device_options
 from longpole.cli.bench.timings import timings_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from longpole.bench import Record
     from longpole.cli.answer.emit import Answer
 
     Point: TypeAlias = dict[str, int | float | str]
-    from collections.abc import Sequence
 
 _DTYPES: Final = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8")
-_COMMANDS: Final = {
+_COMMANDS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "keys": click.option(
         "-n",
         "--key",
@@ -76,15 +75,7 @@ _COMMANDS: Final = {
         metavar="SHELL",
         help="Start commands with `SHELL -c`, and subtract the time of an empty command.",
     ),
-    "timeout_s": click.option(
-        "--timeout",
-        "timeout_s",
-        type=SECONDS,
-        metavar="SECONDS",
-        default=600,
-        show_default=True,
-        help="Time limit of an execution.",
-    ),
+    "timeout_s": timeout_option("an execution", 600),
     "allows_failure": click.option(
         "--ignore-failure",
         "allows_failure",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longpole.cli.ask.numbers import GIGABYTES, SECONDS
+from longpole.cli.ask.numbers import GIGABYTES, timeout_option
 from longpole.errors import MissingDependencyError
 
 if TYPE_CHECKING:
@@ -22,15 +22,7 @@ if TYPE_CHECKING:
     required=True,
     metavar="FOLDER...",
 )
-@click.option(
-    "--timeout",
-    "time_limit",
-    type=SECONDS,
-    default=120,
-    show_default=True,
-    metavar="SECONDS",
-    help="Time limit of a question.",
-)
+@timeout_option("a question", 120)
 @click.option(
     "--memory-limit",
     type=GIGABYTES,
@@ -39,7 +31,7 @@ if TYPE_CHECKING:
     metavar="GB",
     help="Maximum memory for one question (enforced on Linux).",
 )
-def mcp(*, folders: Sequence[Path], time_limit: float, memory_limit: float) -> int:
+def mcp(*, folders: Sequence[Path], timeout_s: float, memory_limit: float) -> int:
     """Answer agents' questions about the traces in some folders (MCP).
 
     This is a server of the Model Context Protocol on stdin and stdout. Every question of longpole
@@ -59,5 +51,5 @@ def mcp(*, folders: Sequence[Path], time_limit: float, memory_limit: float) -> i
     except ImportError as error:
         message = f"the server needs the package mcp ({error})\nhint: pip install 'longpole[mcp]'"
         raise MissingDependencyError(message) from error
-    serve(folders, Limits(time_limit, memory_limit))
+    serve(folders, Limits(timeout_s, memory_limit))
     return 0

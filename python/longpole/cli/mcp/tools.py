@@ -182,8 +182,6 @@ def _given(option: click.Option, value: Any) -> list[str]:
     [flag, *_] = option.opts
     if option.is_flag:
         return [flag] if value else []
-    if option.nargs > 1:
-        return [flag, *map(str, value)]
     return [f"{flag}={each}" for each in (value if option.multiple else [value])]
 
 
@@ -237,10 +235,7 @@ def _property(option: click.Option) -> Schema:
     if one["type"] == "integer":
         least = getattr(option.type, "min", None)
         one |= {"minimum": -_LARGEST if least is None else least, "maximum": _LARGEST}
-    if option.nargs > 1:
-        time = {"type": "integer", "minimum": -_LARGEST, "maximum": _LARGEST}
-        one = {"type": "array", "items": time, "minItems": 2, "maxItems": 2}
-    elif option.multiple:
+    if option.multiple:
         one = {"type": "array", "items": one, "maxItems": _MOST_VALUES}
     return {**one, "description": option.help or ""}
 

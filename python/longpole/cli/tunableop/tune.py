@@ -10,7 +10,7 @@ import click
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.problems import usage_errors
 from longpole.cli.ask.files import OutputPath
-from longpole.cli.ask.numbers import SECONDS
+from longpole.cli.ask.numbers import timeout_option
 from longpole.cli.ask.options import (
     Options,
     answer_options,
@@ -44,14 +44,7 @@ from longpole.cli.tunableop.rows import rows_answer
     help="Name of the results files, without the ordinal.",
 )
 @click.option("--worker", metavar="COMMAND", help="Command that tunes a file.  [default: torch]")
-@click.option(
-    "--timeout",
-    type=SECONDS,
-    metavar="SECONDS",
-    default=1800,
-    show_default=True,
-    help="Time limit of a batch.",
-)
+@timeout_option("a batch", 1800)
 @reuse_option
 @resume_option
 @force_option
@@ -62,7 +55,7 @@ def tune(
     devices: str | None,
     output: str,
     worker: str | None,
-    timeout: float,
+    timeout_s: float,
     reuse: tuple[str, ...],
     resume: bool,
     force: bool,
@@ -89,7 +82,7 @@ def tune(
             gpus=devices.split(",") if devices else None,
             filename=output,
             worker=worker or tunableop.WORKER,
-            timeout_s=timeout,
+            timeout_s=timeout_s,
             reuse=reuse,
             resume=resume,
             force=force,
