@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.answer.advice import mostly_stopped
 from longpole.answer.spent import spent_on, what_to_record
+from longpole.remedies.gains import WORTH_SAYING
 from longpole.remedies.limits import sides_of, status_of
 from longpole.words.wording import listing
 
 if TYPE_CHECKING:
+    from longpole.answer.findings import Remedy
     from longpole.remedies.catalogue import Gained
     from longpole.remedies.facts import Facts
     from longpole.remedies.parts import VerdictParts
-
-LEAST: Final = 0.02
-"""Minimum certain gain of a reported remedy."""
 
 # Maximum number of remedies reported.
 _MOST: Final = 3
@@ -23,9 +22,8 @@ _MOST: Final = 3
 # Minimum upper bound of a reported remedy.
 _LEAST_BOUND: Final = 0.05
 
-# A remedy that gains less than this after earlier ones is reported as made pointless by them; one
-# that gains less than this share of its own gain is listed as following them.
-_LEAST_THEN: Final = 0.01
+# A remedy that gains less than this share of its own gain after earlier ones is listed as following
+# them.
 _MUCH_LESS: Final = 0.6
 
 # If the best remedy saves less than this share of its side, the most expensive work is reported
@@ -46,10 +44,15 @@ def named_of(rows: list[Gained], parts: VerdictParts) -> list[Gained]:
     if not is_searched(parts):
         return []
     best = max(gain.value for gain in parts["gains"].values())
-    worth = [row for row in rows if row.gain.low >= LEAST and row.then >= _LEAST_THEN]
+    worth = [row for row in rows if surely_saves(row)]
     certain = max((row.gain.low for row in worth if not row.remedy.is_upper_bound), default=0.0)
     computed = [row for row in worth if _may_be_named(row, best, certain)]
     return [*computed, *(row for row in rows if not row.remedy.is_computed)][:_MOST]
+
+
+def surely_saves(row: Gained | Remedy) -> bool:
+    """Whether a remedy surely saves enough, also after those listed before it."""
+    return min(row.gain.low, row.then) >= WORTH_SAYING
 
 
 def _may_be_named(row: Gained, best: float, certain: float) -> bool:
@@ -86,8 +89,7 @@ def others_of(rows: list[Gained], named: list[Gained], facts: Facts) -> list[Gai
     """Return the remedies with a sufficient gain that are not reported."""
     if not is_searched(facts.parts):
         return []
-    others = [row for row in rows if row not in named and row.gain.low >= LEAST]
-    return [row for row in others if row.then >= _LEAST_THEN]
+    return [row for row in rows if row not in named and surely_saves(row)]
 
 
 def _best(facts: Facts) -> float:

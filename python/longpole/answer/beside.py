@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.answer.advice import LEAST_GAIN
 from longpole.engine.windows import noun_of
+from longpole.remedies.gains import WORTH_SAYING
 from longpole.remedies.limits import Both, sides_of
 from longpole.words.recording import options_of
 from longpole.words.wording import duration, whole_percent
@@ -21,9 +22,8 @@ ONE_RANK: Final = "One rank cannot tell whether others are late: compare the tra
 # A kind of work with at least this share of the device time is mentioned if it limits nothing.
 _MUCH_TIME: Final = 0.2
 
-# Unexplained time is reported from these shares: of the remaining time, and of the whole.
+# Unexplained time is reported from this share of the remaining time, if it is worth saying.
 _MUCH_LEFT: Final = 0.2
-_LEAST_LEFT: Final = 0.02
 
 _NOUNS: Final = {"copies": "memory copies"}
 
@@ -49,7 +49,7 @@ def _left(parts: VerdictParts) -> str | None:
     floor, rest = parts["uncertainty"]["floor"], parts["uncertainty"]["rest"]
     remains = 1.0 - max((gains[side].value for side in sides), default=0.0)
     left = max(floor, rest * remains)
-    if max(floor, rest) <= _MUCH_LEFT or left < _LEAST_LEFT:
+    if max(floor, rest) <= _MUCH_LEFT or left < WORTH_SAYING:
         return None
     if len(sides) != 1:
         return "The trace does not show what limits the rest"

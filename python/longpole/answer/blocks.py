@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.answer.actions import LEAST
 from longpole.engine.windows import noun_of
+from longpole.remedies.gains import WORTH_SAYING
 from longpole.report.blocks import Notes, Sentence
-from longpole.words.wording import count, duration
+from longpole.words.wording import count, duration, whole_percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,8 @@ _MISSING: Final = frozenset(
     ("busy_stream", "missing_activities", "late_launches", "unexplained_time")
 )
 _MUCH: Final = 0.1
-_LITTLE: Final = 0.01
+
+_WORTH: Final = whole_percent(WORTH_SAYING)
 
 
 def verdict_blocks(verdict: Findings) -> list[Block]:
@@ -41,9 +42,18 @@ def none_of(verdict: Findings) -> list[str]:
     """Return a note if no remedy is known to save much, although the verdict is conclusive."""
     if not verdict.is_searched or any(row.is_listed for row in verdict.remedies):
         return []
-    if any(row.gain.high >= LEAST for row in verdict.remedies):
-        return ["No remedy is sure to save 2 % or more; `longpole whatif` lists what may."]
-    return ["No remedy that longpole knows saves 2 % or more."]
+    if any(row.is_worth_saying for row in verdict.remedies):
+        return [f"No remedy is sure to save {_WORTH} or more; `longpole whatif` lists what may."]
+    return [f"No remedy that longpole knows saves {_WORTH} or more."]
+
+
+def little_of(verdict: Findings) -> list[str]:
+    """Return a note that counts the remedies with a gain that is not worth saying."""
+    number = sum(not row.is_worth_saying for row in verdict.remedies)
+    if not number:
+        return []
+    gain = "gains" if number == 1 else "gain"
+    return [f"{count(number, 'more remedy', 'more remedies')} {gain} less than {_WORTH}."]
 
 
 def basis_of(verdict: Findings) -> list[str]:
@@ -78,6 +88,6 @@ def _ranked_line(row: Remedy) -> str:
     evidence = f": {row.evidence}" if row.evidence else ""
     where = f" (event {row.events[0]})" if row.events else ""
     _, _, saved = row.told
-    if row.gain.high_by in _MISSING and row.gain.high >= _MUCH and row.gain.low < _LITTLE:
+    if row.gain.high_by in _MISSING and row.gain.high >= _MUCH and row.gain.low < WORTH_SAYING:
         saved += ", depending on what the trace does not show"
     return f"{row.remedy}: {saved}{where}. {row.advice}{evidence}."

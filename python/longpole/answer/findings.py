@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from longpole.engine.critical_path.changes import Change
 from longpole.engine.windows import Unit  # noqa: TC001 - the schema of the answer needs it at run time
 from longpole.remedies.catalogue import RemedyId
-from longpole.remedies.gains import Gain
+from longpole.remedies.gains import WORTH_SAYING, Gain
 from longpole.remedies.limits import Limit, NotShown, sides_of, status_of
 from longpole.remedies.model import Effort, Form
 from longpole.remedies.sides import Cause, Side, Status
@@ -50,6 +50,11 @@ class Remedy(Data):
     is_listed: bool = field(default=False, metadata=HIDDEN)
     """Whether the verdict lists it: as named, or as also possible."""
     forms: tuple[Form, ...] = field(default=(), repr=False, metadata=HIDDEN)
+
+    @property
+    def is_worth_saying(self) -> bool:
+        """Whether it may save enough to be worth saying."""
+        return self.gain.high >= WORTH_SAYING
 
 
 @dataclass(frozen=True, slots=True)

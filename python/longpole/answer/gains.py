@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole.remedies.gains import WORTH_SAYING
 from longpole.words.wording import whole_percent
 
 if TYPE_CHECKING:
@@ -17,10 +18,8 @@ MOST_WORDS: Final = 60
 # Inferred gains are rounded to tens of percent.
 _MUCH_INFERRED: Final = 0.2
 
-# Bounds of a gain that are closer than this are shown as one number; a lower bound below the second
-# value is not shown.
+# Bounds of a gain that are closer than this are shown as one number.
 _WIDE: Final = 0.03
-_LEAST_TOLD: Final = 0.01
 
 # If the most by any cost of recording is this much above a gain, both are shown.
 _MUCH_BELOW: Final = 0.15
@@ -42,12 +41,12 @@ class Gains:
         if gain.high - gain.low < _WIDE or {gain.low_by, gain.high_by} <= _OF_RECORDING:
             return self.told(side)
         most = f"at most {self.percent(gain.high)}"
-        return most if gain.low < _LEAST_TOLD else f"at least {self.percent(gain.low)}, {most}"
+        return most if gain.low < WORTH_SAYING else f"at least {self.percent(gain.low)}, {most}"
 
     def told(self, side: Side) -> str:
         """Return the upper bound of the gain of a side; with the gain if that is much smaller."""
         gain = self.sides[side]
-        if gain.value < _LEAST_TOLD or not _is_far(gain) or self._is_inferred:
+        if gain.value < WORTH_SAYING or not _is_far(gain) or self._is_inferred:
             return self.most(gain.high)
         span = f"{round(100 * gain.low)} to {round(100 * gain.high)} %"
         return f"about {self.percent(gain.value)} ({span}, as the cost of recording is uncertain)"

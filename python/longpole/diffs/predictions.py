@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from longpole.answer.actions import surely_saves
 from longpole.diffs.rewrites import has_signature
 from longpole.diffs.values import Prediction
 from longpole.remedies.catalogue import remedies
@@ -32,13 +33,6 @@ _APPLIED: Final = 1 / 3
 
 # If more than this fraction of the launches remains, they were not replaced.
 _LAUNCHES_LEFT: Final = 0.5
-
-# Minimum certain gain, as a fraction of the step, for a prediction.
-_LEAST: Final = 0.02
-
-# Remedies that gain less than this after earlier ones, as a fraction of the step, get no
-# prediction.
-_LEAST_THEN: Final = 0.01
 
 # Allowance for noise: by this fraction of the step, the gain may exceed the prediction.
 _BEYOND: Final = 0.05
@@ -81,7 +75,7 @@ def predictions(
         return ()
     first: dict[str, Remedy] = {}
     for remedy in base.remedies:
-        if remedy.gain.low >= _LEAST and remedy.then >= _LEAST_THEN:
+        if surely_saves(remedy):
             first.setdefault(remedy.remedy, remedy)
     replacing = {one.id for one in remedies() if one.replaces_launches}
     has_launches = any(

@@ -6,7 +6,7 @@ The core makes every gain from changes, with its bounds; nothing else bounds one
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from longpole._core import extended_bounds
 from longpole.engine.critical_path.changes import parts_of
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from longpole._core import Facts as CoreFacts
     from longpole.engine.critical_path.changes import Change
     from longpole.remedies.sides import GainParts
+
+WORTH_SAYING: Final = 0.02
+"""A gain below this share of the window is not worth saying."""
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -11,7 +11,7 @@ import click
 
 from longpole._core import kernel_family
 from longpole.answer import Remedy, Verdict
-from longpole.answer.blocks import basis_of, none_of, ranked, with_gaps
+from longpole.answer.blocks import basis_of, little_of, none_of, ranked, with_gaps
 from longpole.answer.sentences import catching_up
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 
 _MOST_NAMES: Final = 5
 _MOST_NAMES_IN_DATA: Final = 10
-_LEAST_GAIN: Final = 0.001
 _OPTIONS: Final = "--scale, --drop and --remove-wait"
 _FACTOR: Final = re.compile(
     r"(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) ?(?P<unit>[%xX]?)"
@@ -248,7 +247,8 @@ def _ranking(name: str, trace: Trace, found: Found) -> Answer:
     """Rank remedies by gain."""
     verdict = found.verdict
     rows = verdict.remedies
-    helpful = [row for row in rows if row.gain.high >= _LEAST_GAIN]
+    little = little_of(verdict)
+    helpful = [row for row in rows if row.is_worth_saying]
     document = Document(
         schema=SCHEMA,
         **known_of(name, trace, found, verdict),
@@ -258,7 +258,7 @@ def _ranking(name: str, trace: Trace, found: Found) -> Answer:
             Sentence(verdict.sentence),
             *([ranked(helpful)] if helpful else []),
             *([] if helpful else [Notes(none_of(verdict))]),
-            *_useless(len(rows) - len(helpful)),
+            *([Notes(little)] if little else []),
             *([Notes([_ORDER, *basis_of(verdict)])] if helpful[1:] else []),
             *_own_changes(found.path, helpful),
             *timing_blocks(trace.removed_cost),
@@ -308,14 +308,6 @@ def _with_gaps(verdict: Verdict, length_ns: int) -> list[Block]:
     return [
         Notes([f"The change is computed for the {it}."]) for it in with_gaps(verdict, length_ns)
     ]
-
-
-def _useless(number: int) -> list[Block]:
-    """Count remedies with a negligible gain."""
-    if not number:
-        return []
-    gain = "gains" if number == 1 else "gain"
-    return [Notes([f"{count(number, 'more remedy', 'more remedies')} {gain} less than 0.1 %."])]
 
 
 def _own_changes(path: CriticalPath, remedies: Sequence[Remedy]) -> list[Block]:
