@@ -1,11 +1,24 @@
 """Quantities and names in words: what is written stays true, and fits."""
 
 import re
+from typing import get_args
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longpole.words.wording import duration, escape, share, short_name, short_names
+from longpole.report.blocks import Column, Type, shown
+from longpole.words.wording import (
+    change,
+    count,
+    duration,
+    escape,
+    memory_size,
+    number,
+    share,
+    short_name,
+    short_names,
+    whole_percent,
+)
 
 NANOSECONDS = {"s": 1e9, "ms": 1e6, "µs": 1e3, "ns": 1}
 
@@ -43,6 +56,15 @@ def test_a_number_is_shown_whole_or_not_at_all(numbers, width, is_kernel):
     sign = "x" if is_kernel else ", "
     name = f"aten::convolution [{sign.join(map(str, numbers))}]"
     others = [name.replace("[", f"[{number}{sign}") for number in (3, 77)]
-    for shown in [short_name(name, width), *short_names([name, *others], width)]:
-        kept = set(re.findall(r"\d+", shown.replace("…", " … ")))
+    for short in [short_name(name, width), *short_names([name, *others], width)]:
+        kept = set(re.findall(r"\d+", short.replace("…", " … ")))
         assert kept <= {*map(str, numbers), "3", "77"}
+
+
+@given(st.floats() | st.integers() | st.integers(300, 5000).map(lambda digits: 10**digits))
+def test_every_number_has_words(value):
+    for form in (duration, share, change, whole_percent, count, number, memory_size):
+        assert form(value)
+        assert form(-value)
+    for kind in get_args(Type):
+        assert shown(Column("value", kind), value)

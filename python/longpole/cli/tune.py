@@ -316,7 +316,7 @@ def _cells(found: Tuning, each: Finalist) -> tuple[Cell, ...]:
 
 def _value(found: Tuning, value: float) -> str:
     if found.unit == "ns":
-        return duration(round(value))
+        return duration(value)
     return f"{value:.4g} {found.unit}".strip()
 
 

@@ -185,7 +185,7 @@ def _bars(
 def _in_words(kind: str, value: float) -> str:
     if kind == "share":
         return share(value)
-    return duration(round(value)) if kind == "duration" else count(round(value))
+    return duration(value) if kind == "duration" else count(value)
 
 
 def _escaped(texts: Iterable[str]) -> list[str]:

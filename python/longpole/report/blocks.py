@@ -191,14 +191,14 @@ def shown(column: Column, value: Cell) -> str:
 
 
 def _number(value: float) -> str:
-    return str(value) if isinstance(value, int) else number(value)
+    return str(value) if isinstance(value, int) and abs(value) < 1 << 64 else number(value)
 
 
 _WORDS: Final[dict[str, Callable[[float], str]]] = {
-    "duration": lambda value: duration(round(value)),
+    "duration": duration,
     "share": share,
     "change": change,
-    "count": lambda value: count(round(value)),
+    "count": count,
     "number": _number,
     "flag": lambda value: "yes" if value else "no",
 }

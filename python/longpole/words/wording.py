@@ -19,6 +19,8 @@ _ROUNDS_UP: Final = 0.9995
 _FIXED_POINT: Final = (1e-4, 1e15)
 _SMALLEST_SHARE: Final = 0.001
 _LARGEST_CHANGE: Final = 9.0
+_LARGEST: Final = 1e300
+"""A larger number is written as infinite: it is not measured, but the result of an overflow."""
 
 # Characters that move the cursor, change colours or text direction, or are invisible: controls,
 # line ends, surrogates, Default_Ignorable_Code_Point of Unicode (such as tags and variation
@@ -41,14 +43,17 @@ _LONGEST_WORD: Final = 24
 _PLACE_OF_FRAME: Final = re.compile(r"^(?P<path>.*[/\\])(?P<file>[^/\\]+\(\d+\): .*)$", re.DOTALL)
 
 
-def duration(nanoseconds: int) -> str:
+def duration(nanoseconds: float) -> str:
     """Format a time with three digits, in the unit that fits best.
 
     Examples
     --------
-    >>> duration(1_214_000_000), duration(46_830), duration(980), duration(0)
-    ('1.21 s', '46.8 µs', '980 ns', '0 s')
+    >>> duration(1_214_000_000), duration(46_830), duration(980), duration(0.2), duration(math.inf)
+    ('1.21 s', '46.8 µs', '980 ns', '0 s', 'inf s')
     """
+    if not abs(nanoseconds) <= _LARGEST:
+        return f"{_not_finite(nanoseconds)} s"
+    nanoseconds = round(nanoseconds)
     if nanoseconds == 0:
         return "0 s"
     # A value that rounds up to 1000 of a unit is written as 1 of the next unit.
@@ -86,12 +91,21 @@ def number(value: float) -> str:
     >>> number(62_398.34), number(2_940.018), number(97.687), number(18.5), number(0.61523)
     ('62,398', '2,940', '97.69', '18.5', '0.6152')
     """
+    if not abs(value) <= _LARGEST:
+        return _not_finite(value)
     smallest, largest = _FIXED_POINT
     if value != 0 and not smallest <= abs(value) < largest:
         return f"{value:.4g}"
     digits_before = 1 + math.floor(math.log10(abs(value))) if value else 1
     text = f"{value:,.{max(4 - digits_before, 0)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _not_finite(value: float) -> str:
+    """Return the text of a number beyond those that are formatted with digits, or of NaN."""
+    if value > _LARGEST:
+        return "inf"
+    return "-inf" if value < -_LARGEST else "nan"
 
 
 def memory_size(n_bytes: int) -> str:
@@ -102,6 +116,8 @@ def memory_size(n_bytes: int) -> str:
     >>> memory_size(3 << 29), memory_size(494 << 20), memory_size(1536), memory_size(8)
     ('1.5 GiB', '494 MiB', '1.5 KiB', '8 B')
     """
+    if not abs(n_bytes) <= _LARGEST:
+        return f"{_not_finite(n_bytes)} B"
     for unit, n_each in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if abs(n_bytes) >= n_each:
             return f"{number(n_bytes / n_each)} {unit}"
@@ -127,6 +143,8 @@ def share(part: float) -> str:
     >>> share(0.4683), share(0.00001), share(0), share(1), share(0.9999), share(-0.00001)
     ('46.8 %', '<0.1 %', '0 %', '100 %', '>99.9 %', '-<0.1 %')
     """
+    if not abs(part) <= _LARGEST:
+        return f"{_not_finite(part)} %"
     if part in (0, 1):
         return f"{100 * part:.0f} %"
     if part < 0:
@@ -169,6 +187,8 @@ def change(part: float) -> str:
     >>> change(-0.2), change(0.0312), change(8.5), change(39.47), change(9)
     ('-20.0 %', '+3.1 %', '+850.0 %', '40x', '10x')
     """
+    if not abs(part) <= _LARGEST:
+        return f"{_not_finite(part)} %"
     return f"{1 + part:,.0f}x" if part >= _LARGEST_CHANGE else f"{100 * part:+.1f} %"
 
 
@@ -184,10 +204,12 @@ def whole_percent(part: float) -> str:
         return "less than 1 %"
     if 0.995 <= part < 1:  # noqa: PLR2004
         return "over 99 %"
+    if not abs(part) <= _LARGEST:
+        return f"{_not_finite(part)} %"
     return f"{100 * part:.0f} %"
 
 
-def count(number: int, noun: str = "", plural: str | None = None) -> str:
+def count(number: float, noun: str = "", plural: str | None = None) -> str:
     """Format a number with its noun.
 
     Examples
@@ -195,9 +217,10 @@ def count(number: int, noun: str = "", plural: str | None = None) -> str:
     >>> count(1, "step"), count(12_000, "step"), count(2, "copy", "copies")
     ('1 step', '12,000 steps', '2 copies')
     """
+    text = f"{round(number):,}" if abs(number) <= _LARGEST else _not_finite(number)
     if not noun:
-        return f"{number:,}"
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+        return text
+    return f"{text} {noun if number == 1 else plural or noun + 's'}"
 
 
 def escape(text: str) -> str:

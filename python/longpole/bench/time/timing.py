@@ -246,9 +246,7 @@ class Timing:
 
         if not self.samples_ns:
             return f"Timing({self.key!r}, {self.outcome}: {self.message})"
-        told = (
-            f"{duration(round(median(self.samples_ns)))}, {count(len(self.samples_ns), 'sample')}"
-        )
+        told = f"{duration(median(self.samples_ns))}, {count(len(self.samples_ns), 'sample')}"
         return f"Timing({self.key!r}, {told})"
 
     @property

@@ -275,14 +275,14 @@ def _named(keys: Sequence[str], n_rows: int) -> str:
 def _headline(row: Timed) -> str:
     if row.median_ns is None:
         return f"{row.key}: {_first_line(row.message)}"
-    said = f"{row.key}: {duration(round(row.median_ns))}, the median of "
+    said = f"{row.key}: {duration(row.median_ns)}, the median of "
     said += f"{count(row.n_runs, 'run')} ({count(row.n_samples, 'sample')})"
     return said if row.spread is None else f"{said}; spread of the runs {share(row.spread)}"
 
 
 def _all_notes(row: Timed, campaign: Campaign) -> Iterator[str]:
     if row.median_ns is not None and row.host_ns is not None:
-        yield f"the host takes {duration(round(row.host_ns))} to launch a call"
+        yield f"the host takes {duration(row.host_ns)} to launch a call"
     yield from _notes(row, campaign)
 
 
@@ -305,7 +305,7 @@ def _notes(row: Timed, campaign: Campaign) -> Iterator[str]:
     if row.n_outliers:
         yield (
             f"{count(row.n_outliers, 'execution')} of {row.n_samples} far from the others, "
-            f"the longest {duration(round(row.longest_ns or 0))}: other programs may have "
+            f"the longest {duration(row.longest_ns or 0)}: other programs may have "
             "disturbed them, or caches differ; see --warm-up and --prepare"
         )
 
@@ -339,9 +339,7 @@ def _said_rates(row: Timed) -> str:
 
 
 def _used(row: Timed) -> str:
-    times = (
-        f"user {duration(round(row.user_ns or 0))}, system {duration(round(row.system_ns or 0))}"
-    )
+    times = f"user {duration(row.user_ns or 0)}, system {duration(row.system_ns or 0)}"
     if row.peak_rss_bytes is None:
         return f"{times}, uses less memory than the process that starts it"
     return f"{times}, at most {row.peak_rss_bytes / _MIB:.1f} MiB of memory"
