@@ -11,9 +11,12 @@ from longpole.bench import Measurement, Outcome, Record
 from longpole.bench.records.reading import ResultsFile, parse_record, row_kind
 from longpole.bench.records.record import LONGEST_NS
 from longpole.bench.records.store import Store
+from longpole.cli.program import run
+from longpole.report.document import FORMATS
 
 VALUES = [
-    None, True, -1, 0, 10**30, 2**63, 1e400, float("nan"), -0.0, "", "\ud800", "a\0b", "1.5",
+    None, True, -1, 0, 10**30, 10**400, 2**63, 1e300, 1e400, float("nan"), -0.0,
+    "", "\ud800", "a\0b", "1.5",
     [], {}, [[]], {"schema": "longpole.bench.record/1"}, ["a", 1],
 ]  # fmt: skip
 TOKENS = [b"{", b"}", b"[", b"]", b'"', b"\\", b"null", b"NaN", b"1e999", b"\xff", b"\0", b"\n"]
@@ -83,3 +86,32 @@ def test_a_row_is_a_record_with_times_that_can_be_or_it_is_none(rows, tmp_path, 
     finals = list(found.final_records())
     assert 0 < len(finals) <= found.n_records
     assert found.n_skipped > 0
+
+
+NUMBERS = [-1, 0, 0.5, 2**63, 10**30, 10**400, 1e300, 1e308, -1e308, True]
+FORMS = [("--by", by, "--format", form) for by in ("job", "key", "attempt") for form in FORMATS]
+
+
+def places(value, path=()):
+    """Yield the paths to all numbers and missing values in a document."""
+    if isinstance(value, dict | list):
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, inner in pairs:
+            yield from places(inner, (*path, key))
+    elif not isinstance(value, str):
+        yield path
+
+
+def test_results_with_any_number_in_any_place_are_shown_in_every_form(rows, tmp_path, capsys):
+    path = tmp_path / "r.jsonl"
+    chance = random.Random(1)  # noqa: S311 (to be repeated)
+    for row in rows:
+        for place in places(json.loads(row)):
+            fields = json.loads(row)
+            at = fields
+            for key in place[:-1]:
+                at = at[key]
+            at[place[-1]] = chance.choice(NUMBERS)
+            path.write_text(json.dumps(fields))
+            asked = ["bench", "compare", str(path), *chance.choice(FORMS)]
+            assert run(asked) in {0, 3, 4}, (place, at[place[-1]], asked, capsys.readouterr().err)

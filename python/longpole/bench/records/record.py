@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -187,7 +186,7 @@ def _check_types(fields: Mapping[str, Any]) -> None:
         message = "a sample is not a duration"
         raise ValueError(message)
     seconds = fields.get("seconds")
-    if seconds is not None and not 0 <= seconds < math.inf:
+    if seconds is not None and not 0 <= seconds <= LONGEST_NS / 1e9:
         message = f"'seconds' is {seconds!r:.80}"
         raise ValueError(message)
 
