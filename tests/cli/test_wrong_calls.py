@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
 from test_written_files import commands
 
+import longpole
 from longpole.cli import interrupts
 from longpole.cli.answer.problems import Problem
 from longpole.cli.program import run
@@ -187,3 +190,85 @@ def test_every_real_number_has_limits():
 def test_a_name_that_is_only_a_suffix_is_refused(trace, tmp_path, capsys):
     assert run(["convert", trace, "-o", str(tmp_path / ".csv")]) == 2
     assert "only a suffix" in capsys.readouterr().err
+
+
+DEEP = {".json": "[" * 100_000, ".toml": "a = " + "[" * 100_000, ".jsonl": "[" * 100_000 + "\n"}
+READERS = {
+    "vocabulary.toml": ["summary", "{trace}", "--vocabulary", "{path}"],
+    "a.toml": ["tune", "{path}"],
+    "a.json": ["tune", "{path}"],
+    "jobs.jsonl": ["bench", "run", "{path}", "-o", "{folder}/new.jsonl"],
+    "results.plan.json": ["bench", "run", "--resume", "-o", "{folder}/results.jsonl"],
+    "found.plan.json": ["bench", "run", "-o", "{folder}/found.jsonl", "--", "true"],
+    "results.jsonl": ["bench", "compare", "{path}", "{path}"],
+    "et.json": ["convert", "{path}", "--to", "chakra", "-o", "{folder}/x.et"],
+    "trace.json": ["diff", "{trace}", "{path}"],
+    "nccl_trace_rank_0.json": ["ranks", "{folder}"],
+    "hyperfine.json": ["bench", "extract", "{path}"],
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_file_that_is_nested_too_deeply_is_refused_in_a_sentence(name, trace, tmp_path, capsys):
+    folder = tmp_path / "given"
+    folder.mkdir()
+    path = folder / name
+    path.write_text(DEEP[path.suffix])
+    (folder / "results.jsonl").touch()
+    asked = [each.format(trace=trace, path=path, folder=folder) for each in READERS[name]]
+    assert run(asked) in {1, 2, 3, 4, 5, 6}
+    said = capsys.readouterr()
+    assert "internal error" not in said.err
+    assert len(said.err) < 2000
+    assert said.err or said.out
+
+
+OWN_DOCUMENTS = {
+    # Lines of longpole's own processes.
+    "bench/run/conditions.py",
+    "bench/run/sampler.py",
+    "bench/time/candidates.py",
+    "bench/time/command_worker.py",
+    "bench/time/processes.py",
+    "bench/time/worker.py",
+    "cli/mcp/server.py",
+    "cli/mcp/tools.py",
+    "cli/mcp/worker.py",
+    "cli/whatif/remedy.py",
+    # Files and texts of the package, and an answer of rocm-smi.
+    "devices/amd.py",
+    "remedies/evidence.py",
+    "words/json_schema.py",
+    # Functions whose callers handle what is nested too deeply.
+    "bench/run/job.py",
+    "bench/tune/task.py",
+}
+
+
+def parsers(tree):
+    """Yield the calls that parse documents, and whether a handler takes those nested too deeply."""
+    taken = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Try):
+            handled = " ".join(ast.unparse(each.type) for each in node.handlers if each.type)
+            if "RecursionError" in handled:
+                taken |= {id(call) for part in node.body for call in ast.walk(part)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {
+            "ast.literal_eval",
+            "json.load",
+            "json.loads",
+            "tomllib.load",
+            "tomllib.loads",
+        }:
+            yield node.lineno, id(node) in taken
+
+
+def test_every_document_of_a_user_may_be_nested_too_deeply():
+    root = Path(longpole.__file__).parent
+    found = {
+        path.relative_to(root).as_posix(): list(parsers(ast.parse(path.read_text("utf-8"))))
+        for path in root.rglob("*.py")
+    }
+    unguarded = {name for name, calls in found.items() if not all(taken for _, taken in calls)}
+    assert unguarded == OWN_DOCUMENTS

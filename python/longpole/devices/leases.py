@@ -89,7 +89,7 @@ class Lease:
         try:
             signed = json.loads(os.pread(self._descriptor, HOLDER_BYTES, 0))
             return f"process {signed['pid']} ({signed['command']})"
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return None
 
     def current_holder(self) -> str | None:

@@ -231,7 +231,7 @@ def timings_of(header: Sequence[tuple[str, str]]) -> Timings:
             try:
                 times = json.loads(text)["step_time_ns"]
                 before, after = ([int(it) for it in times[side]] for side in ("before", "after"))
-            except (ValueError, TypeError, KeyError):
+            except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
                 break
             return Timings(*(tuple(it for it in side if it > 0) for side in (before, after)))
     return Timings((), ())

@@ -58,8 +58,9 @@ def _parsed(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise ValueError(message)
     try:
         return tomllib.loads(content.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        message = f"{path} is not a TOML file: {error}"
+    except (ValueError, RecursionError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        message = f"{path} is not a TOML file: {why}"
         raise ValueError(message) from error
 
 

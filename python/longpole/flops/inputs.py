@@ -105,8 +105,8 @@ def input_columns(
     These are its dimensions, types, strides and concrete values. Each tensor or other input has a
     value in every column.
     """
-    sizes, steps = _list(dims), _list(strides)
-    names, texts = _list(types), _list(values)
+    sizes, steps = json_list(dims), json_list(strides)
+    names, texts = json_list(types), json_list(values)
     rows = [
         (position, *tensor)
         for position, size in enumerate(sizes)
@@ -145,7 +145,7 @@ def item_at(values: Any, place: int) -> Any:
     return values[place] if isinstance(values, list) and place < len(values) else None
 
 
-def _list(text: str | None) -> list[Any]:
+def json_list(text: str | None) -> list[Any]:
     """Parse a list; empty if the string is not a list."""
     try:
         found = json.loads(text) if text else []

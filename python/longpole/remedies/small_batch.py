@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Final
 
+from longpole.flops.inputs import json_list
 from longpole.remedies.model import Found, Remedy
 from longpole.words.wording import share
 
@@ -69,8 +69,9 @@ def _blocks(facts: Facts, work: Activity) -> int | None:
 
 
 @lru_cache(maxsize=1024)
-def _number(grid: str) -> int:
-    return prod(json.loads(grid))
+def _number(grid: str) -> int | None:
+    sizes = json_list(grid)
+    return prod(sizes) if sizes and all(type(size) is int for size in sizes) else None
 
 
 def _is_on_one_stream(facts: Facts) -> bool:

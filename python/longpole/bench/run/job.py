@@ -173,8 +173,9 @@ def read_jobs(lines: Iterable[str], default_format: str = "auto") -> Iterator[Jo
             continue
         try:
             yield _parse_job(json.loads(line), default_format)
-        except (ValueError, TypeError) as error:
-            message = f"line {number}: {error}"
+        except (ValueError, TypeError, RecursionError) as error:
+            why = "it is nested too deeply" if isinstance(error, RecursionError) else error
+            message = f"line {number}: {why}"
             raise ValueError(message) from error
 
 
@@ -297,8 +298,9 @@ class Plan:
                 "hint: `longpole bench run` writes it next to the results"
             )
             raise ResultsError(message) from None
-        except (ValueError, KeyError, TypeError) as error:
-            message = f"{path} does not say what to run: {error}"
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            why = "it is nested too deeply" if isinstance(error, RecursionError) else error
+            message = f"{path} does not say what to run: {why}"
             raise ResultsError(message) from error
 
     def write(self, path: Path, *, force: bool) -> None:
@@ -358,7 +360,7 @@ def check_plan_can_be_written(path: Path, *, force: bool) -> None:
 def _is_plan(path: Path) -> bool:
     try:
         return not path.is_symlink() and _fields(path).get("schema") == _SCHEMA
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
 
 

@@ -177,7 +177,7 @@ def recorded(
 def _list(text: str | None) -> list[Any]:
     try:
         value = json.loads(text or "[]")
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     return value if isinstance(value, list) else []
 

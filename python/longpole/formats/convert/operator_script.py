@@ -8,12 +8,11 @@ was not recorded.
 from __future__ import annotations
 
 import ast
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.flops.dtypes import python_name
-from longpole.flops.inputs import INPUT_ARGUMENTS, item_at
+from longpole.flops.inputs import INPUT_ARGUMENTS, item_at, json_list
 from longpole.formats.convert.execution_trace import link_execution_trace, read_execution_trace
 from longpole.trace.stacks import subtree
 
@@ -322,15 +321,14 @@ def _all_recorded(trace: Trace, operators: Sequence[int]) -> dict[int, _Call]:
             row = {name: value for name, value in named.items() if value}
             dims = row.get("Input Dims", row.get("Input dims"))
             # Some versions of torch record shapes without types, which are not sufficient.
-            if dims is not None and (json.loads(row.get("Input type", "[]")) or dims == "[]"):
-                calls[named["event"]] = _of_kineto(row, json.loads(dims))
+            if dims is not None and (json_list(row.get("Input type")) or dims == "[]"):
+                calls[named["event"]] = _of_kineto(row, json_list(dims))
     return calls
 
 
 def _of_kineto(row: dict[str, Any], dims: list[Any]) -> _Call:
     types, strides, values = (
-        json.loads(row.get(name) or "[]")
-        for name in ("Input type", "Input Strides", "Concrete Inputs")
+        json_list(row.get(name)) for name in ("Input type", "Input Strides", "Concrete Inputs")
     )
     inputs, missing = [], []
     has_values = any(values)
@@ -384,8 +382,7 @@ def _linked(trace: Trace, operator: int, execution: str) -> _Call | None:
 
 def _of_node(row: dict[str, Any]) -> _Call:
     values, shapes, types, strides = (
-        json.loads(row[f"input_{name}"] or "[]")
-        for name in ("values", "shapes", "types", "strides")
+        json_list(row[f"input_{name}"]) for name in ("values", "shapes", "types", "strides")
     )
     inputs, missing, devices = [], [], set()
     for place, type_ in enumerate(types):
