@@ -1,14 +1,21 @@
 """The guard, from the runner's end."""
 
+import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from longpole import _core
+from longpole.bench import Outcome
+from longpole.bench.run import guard_process
 from longpole.bench.run.guard import Ending, Guard, GuardLostError, Order
+from longpole.bench.time.workers import outcome_of
 
 
 @pytest.fixture
@@ -153,3 +160,19 @@ def test_a_guard_may_be_closed_while_its_reader_is_about_to_read(guard, monkeypa
         guard.run(shell("echo started; sleep 1000"), take)
     closing[0].join()
     assert guard._process.stdout.closed
+
+
+def test_an_interrupted_runner_leaves_no_traceback_of_its_guard(tmp_path):
+    removed = json.dumps({"path": str(tmp_path / "removed")})
+    command = [sys.executable, guard_process.__file__, _core.__file__, removed]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_limit_of_a_job_does_not_count_its_grace(guard):
+    ending, _ = run(guard, shell("trap '' TERM; sleep 60", limit_s=0.25, grace_s=0.5))
+    assert (ending.stopped, ending.forced, ending.limit_s) == ("limit", True, 0.25)
+    assert ending.seconds > 0.7
+    assert outcome_of(ending) == (Outcome.TIMEOUT, "timed out after 0.25 s")
+    cancelled = Ending(stopped="cancel", seconds=0.1)
+    assert outcome_of(cancelled) == (Outcome.CANCELLED, "cancelled")

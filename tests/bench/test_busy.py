@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from longpole.bench import Job, Outcome, Policy, Runner
-from longpole.bench.time import processes
+from longpole.bench.time import processes, workers
+from longpole.bench.time.commands import CommandPlan
 from longpole.devices import DeviceBusyError, Found, protocol, wait_until_idle
 from longpole.devices.driverless import CpuProvider, FakeProvider
 
@@ -51,6 +52,32 @@ def test_functions_are_not_timed_on_a_busy_device(monkeypatch):
     campaign = processes.Campaign(names=["math:gcd"], clock="torch", cache="hot")
     with pytest.raises(DeviceBusyError, match="is busy: used by process 1"):
         next(processes.time_in_processes(campaign))
+
+
+@pytest.mark.parametrize("clock", ["cpu", "math:gcd"])
+def test_commands_and_clocks_of_users_get_a_device_if_asked(clock, monkeypatch):
+    device, provider = busy_device(10**9)
+    monkeypatch.setattr(workers, "select", lambda _: Found({device: provider}))
+    with pytest.raises(DeviceBusyError), workers.device_in_use(clock, "refuse"):
+        pass
+    with workers.device_in_use(clock, "allow") as in_use:
+        assert in_use.uuid == "FAKE-0000"
+    with workers.device_in_use(clock, None) as in_use:
+        assert in_use is None
+
+
+def test_a_command_is_timed_on_the_device_that_it_is_given(monkeypatch):
+    device, provider = busy_device(10**9)
+    monkeypatch.setattr(workers, "select", lambda _: Found({device: provider}))
+    campaign = processes.Campaign(
+        names=["true"], commands=CommandPlan(), n_processes=1, budget_s=0.1, busy="allow"
+    )
+    (record,) = processes.time_in_processes(campaign)
+    assert record.outcome is Outcome.OK
+    assert record.environment["device"]["uuid"] == "FAKE-0000"
+    refused = replace(campaign, busy=None, lock_clock_mhz=1200)
+    with pytest.raises(DeviceBusyError):
+        next(processes.time_in_processes(refused))
 
 
 def test_a_record_says_on_which_device_it_was_timed(monkeypatch):

@@ -13,7 +13,7 @@ import struct
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
@@ -60,13 +60,15 @@ class Ending:
     """How a job ended.
 
     `refused` is set if the system did not start it: the error number and its text. `stopped`: it
-    was told to end. `forced`: that required SIGKILL.
+    was told to end. `forced`: that required SIGKILL. `limit_s`: the limit that ended it; `seconds`
+    also counts the time between SIGTERM and its end.
     """
 
     exit_code: int | None = None
     signal: int | None = None
     stopped: Literal["limit", "cancel"] | None = None
     forced: bool = False
+    limit_s: float | None = None
     seconds: float | None = None
     strays: tuple[str, ...] = ()
     unkillable: tuple[str, ...] = ()
@@ -141,10 +143,11 @@ class Guard:
             self.cancel()
         limit_s = None if order.limit_s is None else order.limit_s + order.grace_s + SILENCE_S
         try:
-            return self._follow(take, limit_s)
+            ending = self._follow(take, limit_s)
         except GuardLostError:
             self.kill()
             raise
+        return replace(ending, limit_s=order.limit_s) if ending.stopped == "limit" else ending
 
     def cancel(self) -> None:
         """End the current job, if any. Its end is reported as usual."""

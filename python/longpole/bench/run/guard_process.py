@@ -30,7 +30,10 @@ def main(core_path: str, sampling: str, *leases: str) -> None:
         core.guard_main()
         return
     sampler = _loaded(SourceFileLoader("sampler", __file__.replace("guard_process", "sampler")))
-    reading = sampler.Sampler(sampling)
+    try:
+        reading = sampler.Sampler(sampling)
+    except FileNotFoundError:  # the runner was interrupted, and has removed the file of readings
+        return
     try:
         core.guard_main()
     finally:

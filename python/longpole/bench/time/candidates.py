@@ -71,7 +71,7 @@ class Candidates:
         *,
         clock: str = "cpu",
         cache: str | None = None,
-        busy: Busy = "refuse",
+        busy: Busy | None = None,
         lock_clock_mhz: int | None = None,
         timeout_s: float = 60.0,
     ) -> None:

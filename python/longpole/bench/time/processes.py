@@ -7,7 +7,6 @@ function is compared with each of the others; decided points of the axes are not
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -24,6 +23,7 @@ from longpole.bench.time.timing import WorkPlan
 from longpole.bench.time.workers import (
     IMPORT_S,
     device_in_use,
+    environment_with,
     guard_of,
     order,
     outcome_of,
@@ -76,9 +76,10 @@ class Campaign:
     seed
         Seed of the order in which functions are loaded.
     busy
-        What to do if another program uses the device.
+        What to do if another program uses the device; None for `refuse`.
     lock_clock_mhz
-        Clock to lock the device at; None leaves it unchanged.
+        Clock to lock the device at; None leaves it unchanged. Commands and the clocks of users are
+        given a device, and its clock is sampled, only if this or `busy` is given.
     commands
         How to execute the names as commands; None for functions.
     configs
@@ -105,7 +106,7 @@ class Campaign:
     gate: float = 0.03
     confidence: float = 0.95
     seed: int = 0
-    busy: Busy = "refuse"
+    busy: Busy | None = None
     lock_clock_mhz: int | None = None
     commands: CommandPlan | None = None
     configs: str | None = None
@@ -260,7 +261,7 @@ def _run(
     else:
         limit_s = IMPORT_S + plan.limit_s(campaign.names, budget_s)
         argv = command_argv(plan, campaign.names, budget_s, seed)
-        wanted_run = order(argv, dict(os.environ), limit_s)
+        wanted_run = order(argv, environment_with(device), limit_s)
     said = _Said()
     ending = place.guard.run(wanted_run, said.take)
     rows = said.rows()

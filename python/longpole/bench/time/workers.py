@@ -42,16 +42,19 @@ class DeviceInUse:
 
 @contextmanager
 def device_in_use(
-    clock: str, busy: Busy, lock_mhz: int | None = None
+    clock: str, busy: Busy | None, lock_mhz: int | None = None
 ) -> Iterator[DeviceInUse | None]:
-    """Lease the first visible device for a clock that times one; None for the CPU.
+    """Lease the first visible device, if a clock times one or the caller asks for it; else None.
+
+    Commands and the clocks of users may use a device or not: they get one if `busy` or `lock_mhz`
+    is given.
 
     Parameters
     ----------
     clock
         As for `longpole bench time`.
     busy
-        What to do if another program uses the device.
+        What to do if another program uses the device; None for `refuse`.
     lock_mhz
         Clock to lock while a guard with its `sampling` runs.
 
@@ -60,7 +63,7 @@ def device_in_use(
     DeviceError
         There is no device, or another program uses it.
     """
-    if clock == "cpu" or ":" in clock:
+    if (clock == "cpu" or ":" in clock) and busy is None and lock_mhz is None:
         yield None
         return
     ((device, provider),) = select(None).items()
@@ -68,7 +71,7 @@ def device_in_use(
         lease.acquire()
         sampling = partial(Sampling, device, provider, lock_mhz)
         try:
-            wait_until_idle(device, provider, busy)
+            wait_until_idle(device, provider, busy or "refuse")
             changes = child_changes(device, os.environ)
             settings = {} if provider is None else provider.settings(device)
             facts = {"device": device.to_dict(), "settings": settings}
@@ -123,17 +126,27 @@ def worker_order(
     """
     text = json.dumps({**wanted, "path": sys.path})
     path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    given = {**os.environ, **path, **({} if device is None else device.changes)}
-    env = {name: value for name, value in given.items() if value is not None}
-    return order([sys.executable, "-m", "longpole.bench.time.worker", text], env, limit_s)
+    argv = [sys.executable, "-m", "longpole.bench.time.worker", text]
+    return order(argv, environment_with(device, path), limit_s)
+
+
+def environment_with(
+    device: DeviceInUse | None, more: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return this process's environment for a child that should see only one device."""
+    changes = {} if device is None else device.changes
+    given = {**os.environ, **(more or {}), **changes}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def outcome_of(ending: Ending) -> tuple[Outcome, str]:
     """Return the outcome and reason for a process that did not complete its task."""
     if ending.refused is not None:
         return Outcome.NOT_STARTED, ending.refused[1]
-    if ending.stopped is not None:
-        return Outcome.TIMEOUT, f"timed out after {ending.seconds or 0:.0f} s"
+    if ending.stopped == "cancel":
+        return Outcome.CANCELLED, "cancelled"
+    if ending.stopped == "limit":
+        return Outcome.TIMEOUT, f"timed out after {ending.limit_s:g} s"
     if ending.signal is not None:
         return Outcome.SIGNAL, f"the process was ended by {signal_name(ending.signal)}"
     return Outcome.NONZERO, f"the process ended with exit status {ending.exit_code}"

@@ -57,7 +57,7 @@ class Functions:
         results: str | os.PathLike[str],
         *,
         decided: Mapping[tuple[str, str], Record],
-        busy: Busy = "refuse",
+        busy: Busy | None = None,
         lock_clock_mhz: int | None = None,
         timeout_s: float | None = None,
         record_env: Collection[str] = (),

@@ -261,7 +261,7 @@ class _Place:
             self.task,
             self.results,
             decided=self.decided,
-            busy=self.policy.busy,
+            busy=None if self.policy.busy == "refuse" else self.policy.busy,
             lock_clock_mhz=self.policy.lock_clock_mhz,
             timeout_s=self.policy.timeout_s,
             record_env=self.record_env,
