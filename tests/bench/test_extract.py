@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import math
@@ -11,6 +12,8 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 from printed import DOCUMENTS, TEXTS
 
 from longpole import bench
@@ -342,6 +345,37 @@ def test_the_command_speaks_json_csv_and_markdown(tmp_path):
     assert f"{log},aitemplate,'=cmd(),250000,0.25,ms,0,,ok\n" in by_csv
     by_markdown = run(str(log), "--format", "md").stdout
     assert "| b\\|c | - | 0 | - | nan | aitemplate |" in by_markdown
+
+
+def test_named_groups_of_a_pattern_are_columns(tmp_path):
+    log = tmp_path / "run.log"
+    log.write_text("m=4 r=7 1.5 ms 9 GF\nm=8 r=8 0.25 ms 11 GF\nOP:a,TIME:2,WS:0\n")
+    pattern = r"m=(?P<m>\d+) r=(?P<record>\d+) (?P<time_ms>\S+) ms (?P<status>\d+) GF"
+    formats = ("--job-format", f"regex={pattern}", "--job-format", "aitemplate")
+    by_csv = run(str(log), *formats, "--format", "csv").stdout.splitlines()
+    assert by_csv[0].split(",")[-3:] == ["m", "record", "field.status"]
+    assert [row.split(",")[-3:] for row in by_csv[1:]] == [
+        ["4", "7", "9"],
+        ["8", "8", "11"],
+        ["", "", ""],
+    ]
+    text = run(str(log), *formats).stdout
+    assert text.splitlines()[2].split()[:5] == [
+        "operation",
+        "m",
+        "record",
+        "field.status",
+        "time_ns",
+    ]
+
+
+@given(st.lists(st.integers(1, 10**6) | st.floats(1e-3, 1e12), min_size=1, max_size=20))
+def test_times_in_csv_are_those_in_json(times_ns):
+    log = "".join(f"took {time_ns!r} ns\n" for time_ns in times_ns)
+    formats = ("-", "--job-format", r"regex=took (?P<time_ns>\S+) ns")
+    records = json.loads(run(*formats, "--json", stdin=log).stdout)["data"]["records"]
+    rows = csv.DictReader(run(*formats, "--format", "csv", stdin=log).stdout.splitlines())
+    assert [row["time_ns"] for row in rows] == [repr(record["time_ns"]) for record in records]
 
 
 def test_the_exit_code_says_whether_there_is_a_result(tmp_path):

@@ -31,6 +31,8 @@ MAX_DOCUMENT_BYTES: Final = 32 << 20
 """A longer output is read line by line, even if it begins like JSON."""
 ROWS_AT_ONCE: Final = 10_000
 PATTERN_PREFIX: Final = "regex="
+PATTERN_FORMAT: Final = "regex"
+"""The format of rows that a pattern matched."""
 BLANKS: Final = b" \t\r\n\xef\xbb\xbf"
 
 

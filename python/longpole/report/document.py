@@ -119,7 +119,8 @@ class Document:
     forms_with_warnings: Sequence[str] = FORMATS
     """The formats that contain the warnings; with all others, warnings are printed to stderr."""
     data: Any = None
-    """The answer in a form that `longpole.words.data.plain` accepts."""
+    """The answer in a form that `longpole.words.data.plain` accepts, or a function that makes it,
+    if it is large and only JSON needs it."""
     truncated: Mapping[str, Any] | None = None
     error: Mapping[str, Any] | None = None
     blocks: Callable[[], Sequence[Block]] = field(default=tuple)
@@ -149,7 +150,7 @@ class Document:
             status=self.status,
             abstains_because=list(self.abstains_because),
             warnings=list(self.warnings),
-            data=self.data,
+            data=self.data() if callable(self.data) else self.data,
             truncated=self.truncated,
             error=self.error,
         )

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from longpole.bench.extraction import Extractor, without_point
+from longpole.bench.extraction import PATTERN_FORMAT, Extractor, without_point
 from longpole.bench.records.record import Measurement, Omitted, Outcome, is_duration_ns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from longpole.bench.extraction import Extraction, MeasuredRow, OmittedRows
     from longpole.bench.run.guard import Ending, Stream
@@ -120,7 +120,10 @@ def _extractor(format_name: str) -> Extractor:
 
 def _found(extraction: Extraction) -> Found:
     rows = extraction.measurements
-    results = tuple(_measurement(row) for row in rows if _is_result(row))
+    named = _named_values(extraction)
+    results = tuple(
+        _measurement(row, named.get(number)) for number, row in enumerate(rows) if _is_result(row)
+    )
     n_rejected = sum(extraction.rejected_counts.values())
     n_unusable = sum(each.n_rows - each.n_selectable for each in extraction.omitted)
     fastest = (each.fastest for each in extraction.omitted)
@@ -136,8 +139,19 @@ def _is_result(row: MeasuredRow) -> bool:
     return row.is_selectable and is_duration_ns(row.time_ns)
 
 
-def _measurement(row: MeasuredRow) -> Measurement:
+def _named_values(extraction: Extraction) -> dict[int, dict[str, str]]:
+    """Return the groups of a `regex=` pattern that are not part of a result, by row."""
+    named: dict[int, dict[str, str]] = {}
+    if not any(row.format == PATTERN_FORMAT for row in extraction.measurements):
+        return named
+    for number, name, value in extraction.fields.iter_rows():
+        named.setdefault(number, {})[str(name)] = str(value)
+    return named
+
+
+def _measurement(row: MeasuredRow, named: Mapping[str, str] | None = None) -> Measurement:
     original = {"time": row.printed_time, "unit": row.printed_unit, "format": row.format}
+    original = {**(named or {}), **original}
     time_ns = without_point(row.time_ns) or 0
     return Measurement(row.operation or "", time_ns, row.workspace_bytes, original)
 
@@ -227,9 +241,11 @@ def signal_name(number: int) -> str:
 
 
 def _judge_stopped(ending: Ending) -> Judgement:
-    outcome = Outcome.TIMEOUT if ending.stopped == "limit" else Outcome.CANCELLED
+    is_late = ending.stopped == "limit"
+    outcome = Outcome.TIMEOUT if is_late else Outcome.CANCELLED
     by = "SIGKILL, because it ignored SIGTERM" if ending.forced else "SIGTERM"
-    message = f"timed out after {ending.seconds or 0:.1f} s; ended by {by}"
+    after = f"timed out after {ending.limit_s:g} s" if is_late else "cancelled"
+    message = f"{after}; ended by {by}"
     if not ending.unkillable:
         return Judgement(outcome, message)
     trouble = f"stuck in the kernel: SIGKILL does not end it: {', '.join(ending.unkillable)}"

@@ -13,7 +13,7 @@ from longpole.words.data import plain
 from longpole.words.wording import escape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     import polars as pl
 
@@ -91,21 +91,34 @@ def json_rows(frame: pl.DataFrame) -> Iterator[str]:
         yield from text.replace("\x7f", "\\u007f").splitlines()
 
 
-def csv_rows(frame: pl.DataFrame) -> Iterator[str]:
-    """Yield the rows as CSV, as `longpole.report.csv` writes records."""
+def csv_rows(frame: pl.DataFrame, *, whole: Collection[str] = ()) -> Iterator[str]:
+    """Yield the rows as CSV, as `longpole.report.csv` writes records.
+
+    Parameters
+    ----------
+    frame
+        The rows.
+    whole
+        Columns of floats in which whole numbers are written without a point.
+    """
     import polars as pl
 
     for rows in flat(frame).iter_slices(_ROWS_AT_A_TIME):
-        columns = [_csv_column(column) for column in rows]
+        columns = [_csv_column(column, is_whole=column.name in whole) for column in rows]
         yield pl.DataFrame(columns).write_csv(include_header=False)
 
 
-def _csv_column(column: pl.Series) -> pl.Series:
+def _csv_column(column: pl.Series, *, is_whole: bool) -> pl.Series:
     """Return a column whose cells polars writes as Python's CSV writer does."""
     import polars as pl
 
     if column.dtype.is_float():
-        texts = [None if number is None else repr(number) for number in column.to_list()]
+        as_integers = column.cast(pl.Int64, strict=False)
+        if is_whole and as_integers.cast(pl.Float64).equals(column, check_names=False):
+            return as_integers
+        texts = [
+            None if number is None else _digits(number, is_whole=is_whole) for number in column
+        ]
         return pl.Series(column.name, texts, dtype=pl.String)
     if column.dtype != pl.String:
         return column
@@ -113,3 +126,7 @@ def _csv_column(column: pl.Series) -> pl.Series:
     # polars writes an empty text as two quotation marks, and null as nothing.
     changed = {text: harmless(text) for text in distinct.drop_nulls() if harmless(text) != text}
     return column.replace({**changed, "": None})
+
+
+def _digits(value: float, *, is_whole: bool) -> str:
+    return repr(int(value) if is_whole and value.is_integer() else value)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
-from longpole.bench.extraction import without_point
+from longpole.bench.extraction import PATTERN_FORMAT, MeasuredRow, without_point
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.emit import failed
-from longpole.cli.answer.inputs import name_of
+from longpole.cli.answer.inputs import csv_rows, name_of
 from longpole.cli.answer.problems import Problem
 from longpole.cli.ask.options import Options, answer_options, answers, top_option
 from longpole.report.blocks import Column, Headline, Table
@@ -21,12 +21,18 @@ from longpole.words.wording import count as count_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from longpole.bench import Extraction, MeasuredRow, OmittedRows
+    import polars as pl
+
+    from longpole.bench import Extraction, OmittedRows
     from longpole.cli.answer.emit import Answer
     from longpole.report.blocks import Block
     from longpole.report.document import Record
 
 _SCHEMA: Final = "longpole.bench.extract/1"
+_WRITTEN: Final = ("log", *MeasuredRow._fields)
+"""The columns of the CSV."""
+_INDEX: Final = " record"
+"""Name of the column of row numbers while columns are joined; no group can have it."""
 _COLUMNS: Final = (
     Column("operation", "name"),
     Column("time_ns", "number"),
@@ -155,7 +161,8 @@ def _answer(
 
 
 def _found(log: str, found: Extraction) -> Answer:
-    has_result = found.best() is not None
+    has_result = "ok" in found.records["status"] or any(it.fastest for it in found.omitted)
+    table = _table(log, found)
     document = Document(
         schema=_SCHEMA,
         input={"path": log, "bytes": found.n_bytes},
@@ -165,14 +172,16 @@ def _found(log: str, found: Extraction) -> Answer:
         abstains_because=[] if has_result else [Abstention("no_result")],
         warnings=_warnings(found),
         forms_with_warnings=DATA_FORMATS,
-        data={
+        data=lambda: {
             "records": list(_records(found)),
             "omitted": [_summary(rows) for rows in found.omitted],
             "rejected": found.rejected.to_dicts(),
         },
         truncated=_truncated(found),
-        blocks=lambda: _blocks(log, found),
-        records=lambda: [{"log": log, **_flat(row)} for row in found.measurements],
+        blocks=lambda: _blocks(log, table),
+        records=lambda: table.iter_rows(named=True),
+        columns=table.columns,
+        csv_rows=lambda: csv_rows(table, whole=("time_ns",)),
     )
     return document, exit_codes.OK if has_result else exit_codes.INCONCLUSIVE
 
@@ -189,7 +198,7 @@ def _warnings(found: Extraction) -> list[Warned]:
         message = f"{count_of(count, 'row')} could not be read ({reason}){places}"
         warnings.append(Warned(reason, count, message, "not among the records"))
     if n_omitted := sum(rows.n_rows for rows in found.omitted):
-        kept = len(found.measurements)
+        kept = found.records.height
         message = f"{count_of(n_omitted, 'row')} beyond the first {kept:,} summarised by operation"
         warnings.append(Warned("max_rows", n_omitted, message, "not shown; see --top"))
     return warnings
@@ -217,7 +226,7 @@ def _records(found: Extraction) -> Iterator[dict[str, Any]]:
 
 
 def _truncated(found: Extraction) -> dict[str, Any] | None:
-    rejected, n_kept = sum(found.rejected_counts.values()), len(found.measurements)
+    rejected, n_kept = sum(found.rejected_counts.values()), found.records.height
     totals = {
         "records": (n_kept, n_kept + sum(rows.n_rows for rows in found.omitted)),
         "rejected": (found.rejected.height, rejected),
@@ -230,12 +239,42 @@ def _truncated(found: Extraction) -> dict[str, Any] | None:
     return cut or None
 
 
-def _blocks(log: str, found: Extraction) -> list[Block]:
-    if not found.measurements:
+def _blocks(log: str, table: pl.DataFrame) -> list[Block]:
+    if table.is_empty():
         return [Headline(f"{name_of(log)}: no row of a format that was looked for")]
-    rows = [[_flat(row)[column.title] for column in _COLUMNS] for row in found.measurements]
-    return [Headline(name_of(log)), Table(_COLUMNS, rows)]
+    first, *rest = _COLUMNS
+    named = [Column(name) for name in table.columns[len(_WRITTEN) :]]
+    columns = [first, *named, *rest]
+    chosen = table.select(column.title for column in columns)
+    times = [without_point(time_ns) for time_ns in table["time_ns"]]
+    rows = [
+        [
+            time_ns if column.title == "time_ns" else value
+            for column, value in zip(columns, row, strict=True)
+        ]
+        for row, time_ns in zip(chosen.iter_rows(), times, strict=True)
+    ]
+    return [Headline(name_of(log)), Table(columns, rows)]
 
 
-def _flat(row: MeasuredRow) -> Record:
-    return row._asdict() | {"time_ns": without_point(row.time_ns)}
+def _table(log: str, found: Extraction) -> pl.DataFrame:
+    """Return the records, with a column for each group that a pattern of the user names."""
+    import polars as pl
+
+    records = found.records.with_columns(
+        pl.lit(log).alias("log"), pl.col("format", "operation", "status").cast(pl.String)
+    )
+    table = records.select(_WRITTEN)
+    if PATTERN_FORMAT not in table["format"]:
+        return table
+    rows = table.with_row_index(_INDEX)
+    of_patterns = rows.filter(pl.col("format") == PATTERN_FORMAT).select(_INDEX)
+    fields = found.fields.rename({"record": _INDEX}).join(of_patterns, on=_INDEX, how="semi")
+    fields = fields.with_columns(pl.col("name", "value").cast(pl.String))
+    taken = pl.col("name").is_in(_WRITTEN)
+    name = pl.when(taken).then(pl.lit("field.") + pl.col("name")).otherwise("name")
+    wide = fields.with_columns(name=name).pivot(
+        "name", index=_INDEX, values="value", aggregate_function="first"
+    )
+    joined = rows.join(wide, on=_INDEX, how="left", maintain_order="left")
+    return joined.drop(_INDEX)
