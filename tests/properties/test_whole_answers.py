@@ -21,6 +21,7 @@ from longpole.cli import program
 from longpole.cli.answer import exit_codes
 from longpole.cli.schema import schema_for
 from longpole.tables.catalogue import questions, views_of
+from longpole.testing import TraceBuilder
 from styles import document
 
 COMMANDS = [
@@ -191,3 +192,24 @@ def test_sizes_that_are_no_numbers_end_no_answer(tmp_path):
     assert asked(["diff", str(path), str(path)])[0] != exit_codes.INTERNAL
     trace = longpole.read_trace(path)
     assert longpole.copies(trace).select("n_without_size", "bytes").rows() == [(2, 64)]
+
+
+SHORT = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 2)), min_size=2, max_size=4)
+WORK = st.none() | st.tuples(st.integers(0, 20), st.integers(0, 2))
+
+
+@given(SHORT, WORK)
+@settings(max_examples=20)
+def test_steps_of_no_length_are_drawn(tmp_path_factory, steps, work):
+    builder = TraceBuilder()
+    for number, (start_us, length_us) in enumerate(steps, start=1):
+        builder = builder.step(number, (start_us, start_us + length_us))
+    if work is not None:
+        span = (work[0], sum(work))
+        builder = builder.launch("gemm", call=(work[0], work[0]), work=span)
+    folder = tmp_path_factory.mktemp("short")
+    path = str(builder.write(folder / "trace.json"))
+    page = str(folder / "page.html")
+    for asked in (["report", path, "-o", page], ["diff", path, path, "--format", "html"]):
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            assert program.run(asked) != exit_codes.INTERNAL

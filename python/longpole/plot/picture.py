@@ -105,7 +105,7 @@ def _lane(at: int, row: Lane, drawn: Lanes) -> Iterator[str]:
 
 def _bars(row: Lane, drawn: Lanes) -> list[tuple[str, float, float]]:
     """Return the bars of a lane: colour, start and end in pixels."""
-    scale = (_WIDTH - _LEFT - _RIGHT) / drawn.length_ns
+    scale = (_WIDTH - _LEFT - _RIGHT) / max(drawn.length_ns, 1)
     bars: list[tuple[str, float, float]] = []
     start = 0
     for step, length, kind in zip(row["starts"], row["lengths"], row["kinds"], strict=True):

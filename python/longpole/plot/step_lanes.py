@@ -107,10 +107,10 @@ def step_columns(trace: Trace, window: Window, step_name: str | None = None) -> 
 
 def _column(step: _Step, longest_ns: int) -> Stack:
     bars = [
-        Bar(part_ns / step.length_ns, duration(part_ns), label, color_of(kind))
+        Bar(part_ns / max(step.length_ns, 1), duration(part_ns), label, color_of(kind))
         for part_ns, kind, label in step.parts
     ]
-    length = min(step.length_ns / longest_ns, 1.0)
+    length = min(step.length_ns / max(longest_ns, 1), 1.0)
     return Stack(str(step.number), bars, length, duration(step.length_ns))
 
 
