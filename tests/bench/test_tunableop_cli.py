@@ -423,3 +423,16 @@ def test_rows_of_a_frame_are_written_as_single_records_are():
     framed = replace(document, csv_rows=lambda: csv_rows(frame))
     assert "".join(csv_chunks(framed, has_header=True)) == whole
     assert "".join(csv_chunks(framed, has_header=False)) == whole.partition("\n")[2]
+
+
+@pytest.mark.parametrize(
+    "text", [b"\x1f\x8b\x08\0\0", b' {"traceEvents": []}', b"SQLite format 3\0"]
+)
+@pytest.mark.parametrize("command", ["show", "check"])
+def test_a_file_of_another_kind_is_named_as_that(text, command, tmp_path, capsys):
+    path = tmp_path / "trace.json"
+    path.write_bytes(text)
+    assert run(["tunableop", command, str(path)]) == 3
+    said = capsys.readouterr().err
+    assert "is not a TunableOp file: it is" in said
+    assert "longpole summary" in said

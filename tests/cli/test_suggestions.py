@@ -62,3 +62,11 @@ def test_every_suggested_option_exists():
     meant = {option.split()[0] for option in _MEANT}
     table = longpole.get_command(None, "table")
     assert all(table.tables_with(option) for option in meant - known)
+
+
+@pytest.mark.parametrize("asked", [["schema", "nope"], ["table", "trace.json", "nope"]])
+def test_a_name_that_resembles_none_gets_no_suggestion(asked, capsys):
+    assert run(asked) == 2
+    said = capsys.readouterr().err
+    assert "did you mean" not in said
+    assert "lists" in said

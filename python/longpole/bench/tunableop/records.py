@@ -31,6 +31,14 @@ OUTCOME: Final = ("line", "solution", "family", "time_ns", "offset", "length")
 """Columns of the outline that a line is made of."""
 
 # The validator that torch checks first.
+_OTHER_KINDS: Final = {
+    b"\x1f\x8b": "compressed with gzip",
+    b"\x28\xb5\x2f\xfd": "compressed with zstd",
+    b"\xfd7zXZ\0": "compressed with xz",
+    b"PK\x03\x04": "a ZIP archive",
+    b"SQLite format 3\0": "a database of SQLite",
+}
+"""What files of other kinds are, by their first bytes."""
 _FIRST_VALIDATOR: Final = "PT_VERSION"
 
 
@@ -394,7 +402,30 @@ def _of_kinds(outline: pl.DataFrame, *kinds: str) -> pl.DataFrame:
     return outline.filter(pl.any_horizontal(pl.col("kind") == kind for kind in kinds))
 
 
+def check_kinds(files: Sequence[TunableFile]) -> None:
+    """Raise for files that are evidently of another kind: compressed, JSON or a database.
+
+    Raises
+    ------
+    ResultsError
+        A file is of another kind.
+    """
+    for file in files:
+        if _other_kind(file.text) is not None:
+            raise ResultsError(_no_rows(file))
+
+
+def _other_kind(text: bytes) -> str | None:
+    """Return what a file is, by its first bytes; None if it may be a TunableOp file."""
+    known = (what for start, what in _OTHER_KINDS.items() if text.startswith(start))
+    return next(known, "JSON" if text[:64].lstrip()[:1] in {b"{", b"["} else None)
+
+
 def _no_rows(file: TunableFile) -> str:
+    what = _other_kind(file.text)
+    if what is not None:
+        message = f"{file.name} is not a TunableOp file: it is {what}"
+        return f"{message}\nhint: if it is a trace, ask `longpole summary {file.name}`"
     is_utf16 = file.text.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in file.text[:4096]
     hint = (
         "it looks like UTF-16: save it as UTF-8 without a byte order mark"

@@ -86,10 +86,10 @@ def closest(name: str, known: Iterable[str], otherwise: str) -> str:
     --------
     >>> closest("kernel", ["kernels", "steps"], "see the list")
     'did you mean `kernels`?'
-    >>> closest("foo", ["kernels", "steps"], "see the list")
+    >>> closest("nope", ["copies", "envelope"], "see the list")
     'see the list'
     """
-    meant = difflib.get_close_matches(name, [*known], n=1)
+    meant = difflib.get_close_matches(name, [*known], n=1, cutoff=_CLOSE)
     return f"did you mean `{meant[0]}`?" if meant else otherwise
 
 

@@ -117,10 +117,12 @@ def _checked(files: Sequence[str], expected: Mapping[str, str]) -> list[Answer]:
     """Check files; a given version stands for another torch than the installed one."""
     from longpole.bench import tunableop
     from longpole.bench.tunableop import Installed
+    from longpole.bench.tunableop.records import check_kinds
 
     is_another = "PT_VERSION" in expected
     known = Installed({}, is_complete=False) if is_another else tunableop.installed_validators()
     read = [tunableop.read(file) for file in files]
+    check_kinds(read)
     problems = tunableop.check(
         read, expected={**known.validators, **expected}, is_complete=known.is_complete
     )
