@@ -140,6 +140,7 @@ def test_few_modules_know_the_core():
         "remedies/gains.py",
         "trace/removed_cost.py",
         "rows/selection/evaluation.py",
+        "trace/enclosing.py",
         "trace/sweeps.py",
         "trace/tables.py",
         "trace/trace.py",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import longpole
 from longpole.devices.peaks import PEAKS, peaks_of
@@ -339,3 +341,135 @@ def test_without_recorded_shapes_the_answer_says_how_to_record_them():
 def test_a_trace_in_which_no_time_passes_is_answered():
     found = longpole.roofline(TraceBuilder().operator("aten::mm", (1, 1)).read())
     assert (found.rows.height, found.path_length_ns) == (0, 0)
+
+
+def replays(*names, annotation=None, starts=(600, 700)):
+    """Replay a graph of kernels of 15 us each, inside an annotation."""
+    builder = TraceBuilder().header(deviceProperties=H100)
+    for number, start in enumerate(starts):
+        if annotation is not None:
+            builder.annotation(annotation, (start, start + 90))
+        builder.call("cudaGraphLaunch", (start, start + 10), correlation=7 + number)
+        for place, name in enumerate(names):
+            where = {"ts": start + 20 + 20 * place, "dur": 15, "pid": 0, "tid": 7}
+            arguments = {"device": 0, "stream": 7, "correlation": 7 + number}
+            builder.event(ph="X", cat="kernel", name=name, args=arguments, **where)
+    return builder
+
+
+def capture_of(**operators):
+    """Capture a kernel for each operator, with its inputs."""
+    builder = TraceBuilder().call("cudaStreamBeginCapture", (0, 1))
+    for place, (name, arguments) in enumerate(operators.items()):
+        start = 10 * place + 5
+        builder.operator(name.replace("__", "::"), (start, start + 8), **arguments)
+        where = {"ph": "X", "cat": "cuda_runtime", "pid": 100, "tid": 1}
+        call = {"name": "cudaLaunchKernel", "ts": start + 2, "dur": 3}
+        builder.event(**where, **call, args={"correlation": 50 + place})
+    return builder.call("cudaStreamEndCapture", (10 * len(operators) + 10, 500)).read()
+
+
+def test_kernels_of_a_graph_have_the_work_of_their_captured_operator_at_each_replay():
+    capture = capture_of(aten__mm=inputs([64, 64], [64, 64]))
+    trace = replays("gemm").read(capture_traces=[capture])
+    [row] = longpole.roofline(trace).rows.to_dicts()
+    assert (row["name"], row["calls"], row["n_kernels"]) == ("aten::mm", 2, 2)
+    assert (row["flops"], row["kernel_ns"]) == (2 * 2 * 64**3, 30_000)
+
+
+def test_without_its_capture_the_kernel_of_a_graph_stays_unknown():
+    [row] = longpole.roofline(replays("gemm").read()).rows.to_dicts()
+    assert (row["name"], row["kernel"], row["flops"]) == (None, "gemm", None)
+
+
+PAGED = inputs([2, 8, 64], [1], [2, 8, 64], [999, 1, 2, 64], [999, 1, 2, 64], [3], [999], [9])
+REQUESTS = "execute_2_context_0(sq0sk0sqsq0sqsk0)_generation_2(sq2sk300sqsq2sqsk300)"
+
+
+def test_an_annotation_with_lengths_tells_the_work_of_paged_attention():
+    capture = capture_of(aiter__paged_attention_ragged=PAGED)
+    trace = replays("attention", annotation=REQUESTS).read(capture_traces=[capture])
+    [row] = longpole.roofline(trace).rows.to_dicts()
+    assert (row["flops"], row["calls"]) == (300 * 4 * 8 * 64, 1)
+    assert row["n_bytes"] == 2 * 2 * 8 * 64 * 2 + 300 * 2 * 2 * 64 * 2
+    assert row["least_flops"] is None
+
+
+def test_attention_of_unknown_lengths_has_bounds_and_is_not_judged():
+    capture = capture_of(aiter__paged_attention_ragged=PAGED)
+    found = longpole.roofline(replays("attention").read(capture_traces=[capture]))
+    [row] = found.rows.to_dicts()
+    assert (row["flops"], row["of_roof"], row["lost_ns"]) == (None, None, None)
+    assert (row["least_flops"], row["most_flops"]) == (2 * 2 * 4 * 8 * 64, None)
+    assert (found.known_ns, found.bounded_ns) == (0, 30_000)
+    [told] = [it.text for it in found.blocks() if isinstance(it, Sentence) and "bound" in it.text]
+    assert "aiter::paged_attention_ragged takes at least 8.19e-06 GFLOP in 30.0 µs" in told
+
+
+def capture_of_size(size, mode="DECODE", *, mark=True):
+    """Capture a product of a batch, inside the annotation that servers write."""
+    builder = TraceBuilder()
+    if mark:
+        builder.annotation(f"capture_{size}_{mode}", (0, 60))
+    builder.call("cudaStreamBeginCapture", (1, 2))
+    builder.operator("aten::mm", (5, 13), **inputs([size, 64], [64, 64]))
+    where = {"ph": "X", "cat": "cuda_runtime", "pid": 100, "tid": 1}
+    builder.event(**where, name="cudaLaunchKernel", ts=7, dur=3, args={"correlation": 50})
+    return builder.call("cudaStreamEndCapture", (20, 50)).read()
+
+
+@given(
+    st.lists(st.integers(1, 64), min_size=1, max_size=5, unique=True),
+    st.lists(st.integers(1, 80), min_size=1, max_size=3),
+    st.sampled_from(["step[DECODE bs={}]", "execute_context_0(0)_generation_{0}({0})"]),
+)
+@settings(deadline=None, max_examples=25)
+def test_a_replay_belongs_to_the_smallest_captured_batch_that_holds_its_own(sizes, batches, mark):
+    builder = TraceBuilder().header(deviceProperties=H100)
+    for number, batch in enumerate(batches):
+        start = 100 * number
+        builder.annotation(mark.format(batch), (start, start + 90))
+        builder.call("cudaGraphLaunch", (start, start + 10), correlation=7 + number)
+        arguments = {"device": 0, "stream": 7, "correlation": 7 + number}
+        where = {"ts": start + 20, "dur": 15, "pid": 0, "tid": 7}
+        builder.event(ph="X", cat="kernel", name="gemm", args=arguments, **where)
+    trace = builder.read(capture_traces=[capture_of_size(size) for size in sizes])
+    fitting = [min((it for it in sizes if it >= batch), default=None) for batch in batches]
+    found = longpole.roofline(trace, longpole.choose_window(trace, whole=True))
+    known = found.rows.filter(pl.col("flops").is_not_null())
+    flops = sum(2 * size * 64 * 64 for size in fitting if size is not None)
+    assert known["flops"].sum() == flops
+    lost = [it.text for it in found.blocks() if isinstance(it, Sentence) and "capture" in it.text]
+    if None not in fitting:
+        assert lost == []
+    else:
+        n = fitting.count(None)
+        assert lost[0].startswith(f"{n} launch{'es' if n > 1 else ''} of graphs matched no capture")
+        assert f"the largest batch is {max(batches)}" in lost[0]
+
+
+@pytest.mark.parametrize("mark", [True, False])
+def test_captures_of_several_shapes_are_not_taken_for_one_another(mark):
+    """Without an annotation of the replay, or of the captures, nothing tells their batch."""
+    captures = [capture_of_size(size, mark=mark) for size in (8, 16)]
+    annotation = None if mark else "step[DECODE bs=8]"
+    trace = replays("gemm", annotation=annotation).read(capture_traces=captures)
+    [row] = longpole.roofline(trace).rows.to_dicts()
+    assert (row["name"], row["flops"]) == (None, None)
+
+
+def test_sizes_of_vllm_are_tokens_and_those_of_sglang_requests():
+    verify = "execute_context_0(0)_generation_4(16)"
+    for mode, flops in (("FULL", 2 * 16 * 64 * 64), ("DECODE", 2 * 4 * 64 * 64)):
+        captures = [capture_of_size(size, mode) for size in (4, 16)]
+        trace = replays("gemm", annotation=verify, starts=(600,)).read(capture_traces=captures)
+        [row] = longpole.roofline(trace).rows.to_dicts()
+        assert row["flops"] == flops
+
+
+def test_a_replay_of_prompts_is_not_taken_for_a_decode_of_its_requests():
+    prompts = "execute_context_4(400)_generation_0(0)"
+    captures = [capture_of_size(size) for size in (4, 512)]
+    trace = replays("gemm", annotation=prompts).read(capture_traces=captures)
+    [row] = longpole.roofline(trace).rows.to_dicts()
+    assert row["flops"] is None

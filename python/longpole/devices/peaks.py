@@ -22,8 +22,8 @@ class Peaks:
     """Peak performance of one device.
 
     `matrix` and `vector` are TFLOP/s by type (`fp64`, `fp32`, `tf32`, `bf16`, `fp16`, `fp8`,
-    `int8`), on tensor or matrix cores and on the other cores; `bandwidth` is the memory bandwidth
-    in GB/s. None if unknown.
+    `int8`, `fp4`), on tensor or matrix cores and on the other cores; `bandwidth` is the memory
+    bandwidth in GB/s. None if unknown.
     """
 
     name: str
@@ -40,49 +40,49 @@ class Peaks:
 
 
 # For each device: its name in longpole, a pattern for its driver's name, TFLOP/s of the vector
-# units (fp64, fp32) and of the matrix units (fp64, fp32, tf32, fp16, bf16, fp8, int8), and the GB/s
-# of its memory. The first matching pattern counts.
+# units (fp64, fp32) and of the matrix units (fp64, fp32, tf32, fp16, bf16, fp8, int8, fp4), and the
+# GB/s of its memory. The first matching pattern counts.
 _SHEETS: Final = {
     "NVIDIA V100 data sheet (2020)": """
-        V100 PCIe       V100-PCIE    7.0  14.0   7.0  14.0  -  112  -  -  -   900
-        V100S           V100S        8.2  16.4   8.2  16.4  -  130  -  -  -  1134
-        V100 SXM2       V100         7.8  15.7   7.8  15.7  -  125  -  -  -   900
+        V100 PCIe       V100-PCIE    7.0  14.0   7.0  14.0  -  112  -  -  -  -   900
+        V100S           V100S        8.2  16.4   8.2  16.4  -  130  -  -  -  -  1134
+        V100 SXM2       V100         7.8  15.7   7.8  15.7  -  125  -  -  -  -   900
     """,
     "NVIDIA A100 data sheet (2022)": """
-        A100 PCIe 80GB  A100.*PCIe   9.7  19.5  19.5  19.5  156  312  312  -  624  1935
-        A100 40GB       -            9.7  19.5  19.5  19.5  156  312  312  -  624  1555
-        A100 SXM 80GB   A100         9.7  19.5  19.5  19.5  156  312  312  -  624  2039
+        A100 PCIe 80GB  A100.*PCIe   9.7  19.5  19.5  19.5  156  312  312  -  624  -  1935
+        A100 40GB       -            9.7  19.5  19.5  19.5  156  312  312  -  624  -  1555
+        A100 SXM 80GB   A100         9.7  19.5  19.5  19.5  156  312  312  -  624  -  2039
     """,
     "NVIDIA H100 data sheet; half of the figures with sparsity": """
-        H100 PCIe       H100 PCIe    26  51  51  51  378    756.5  756.5  1513    1513    2000
-        H100 NVL        H100 NVL     30  60  60  60  417.5  835.5  835.5  1670.5  1670.5  3900
-        H100 SXM        H100         34  67  67  67  494.7  989.4  989.4  1978.9  1978.9  3350
+        H100 PCIe       H100 PCIe    26  51  51  51  378    756.5  756.5  1513    1513  -    2000
+        H100 NVL        H100 NVL     30  60  60  60  417.5  835.5  835.5  1670.5  1670.5  -  3900
+        H100 SXM        H100         34  67  67  67  494.7  989.4  989.4  1978.9  1978.9  -  3350
     """,
     "NVIDIA H200 data sheet; half of the figures with sparsity": """
-        H200 NVL        H200 NVL     30  60  60  60  417.5  835.5  835.5  1670.5  1670.5  4800
-        H200            (?<!G)H200   34  67  67  67  494.7  989.4  989.4  1978.9  1978.9  4800
+        H200 NVL        H200 NVL     30  60  60  60  417.5  835.5  835.5  1670.5  1670.5  -  4800
+        H200            (?<!G)H200   34  67  67  67  494.7  989.4  989.4  1978.9  1978.9  -  4800
     """,
     "NVIDIA HGX B200 data sheet, an eighth; half of the figures with sparsity": """
-        B200            (?<!G)B200   37  75  37  75  1125  2250  2250  4500  4500  7700
+        B200            (?<!G)B200   37  75  37  75  1125  2250  2250  4500  4500  9000  7700
     """,
     "AMD Instinct MI200 series data sheet": """
-        MI210           MI210        22.6  22.6  45.3  45.3  -  181  181  -  181  1638.4
+        MI210           MI210        22.6  22.6  45.3  45.3  -  181  181  -  181  -  1638.4
     """,
     "AMD Instinct MI200 series data sheet, half: each of its two dies is a device": """
-        MI250X          MI250X       23.95  23.95  47.85  47.85  -  191.5  191.5  -  191.5  1638.4
+        MI250X          MI250X      23.95  23.95  47.85  47.85  -  191.5  191.5  -  191.5  -  1638.4
     """,
     "AMD Instinct MI300X data sheet": """
-        MI300X  MI300X  81.7  163.4  163.4  163.4  653.7  1307.4  1307.4  2614.9  2614.9  5300
+        MI300X  MI300X  81.7  163.4  163.4  163.4  653.7  1307.4  1307.4  2614.9  2614.9  -  5300
     """,
     "AMD Instinct MI325X data sheet": """
-        MI325X  MI325X  81.7  163.4  163.4  163.4  653.7  1307.4  1307.4  2614.9  2614.9  6000
+        MI325X  MI325X  81.7  163.4  163.4  163.4  653.7  1307.4  1307.4  2614.9  2614.9  -  6000
     """,
     "AMD Instinct MI355X data sheet": """
-        MI355X  MI355X  78.6  157.3  78.6  157.3  -  2516.6  2516.6  5033.2  5033.2  8000
+        MI355X  MI355X  78.6  157.3  78.6  157.3  -  2516.6  2516.6  5033.2  5033.2  10066.3  8000
     """,
 }
 _VECTOR: Final = ("fp64", "fp32")
-_MATRIX: Final = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8")
+_MATRIX: Final = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4")
 
 
 def _read_sheets() -> Iterator[tuple[str, Peaks]]:

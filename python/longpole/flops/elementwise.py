@@ -11,7 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from longpole.flops.dtypes import is_integral, promoted, scalar_type
-from longpole.flops.tensors import Tensor, Work
+from longpole.flops.tensors import Tensor, Work, moved
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -231,7 +231,7 @@ def _pointwise(call: Call, name: str, *, is_in_place: bool) -> Work | None:
     outputs = [Tensor(shape, None, written or "")]
     if name == "native_dropout":
         outputs.append(Tensor(shape, None, "bool"))
-    return _moved(prod(shape), tensors, outputs, computed)
+    return moved(prod(shape), tensors, outputs, computed)
 
 
 def _makes_floats(call: Call, name: str) -> bool:
@@ -239,22 +239,8 @@ def _makes_floats(call: Call, name: str) -> bool:
     return name in _TO_FLOAT or (name in _ARITHMETIC and isinstance(call.value(1), float))
 
 
-def _moved(
-    flops: int, read: Sequence[Tensor], written: Sequence[Tensor], dtype: str | None = None
-) -> Work:
-    """Return the work of reading and writing each element once, each tensor in its own type."""
-    sizes = [_bytes_of(tensor) for tensor in (*read, *written)]
-    known = [size for size in sizes if size is not None]
-    n_bytes = sum(known) if len(known) == len(sizes) else None
-    return Work(flops, n_bytes, dtype or (read or written)[0].dtype, is_matrix=False)
-
-
 def _promoted(tensors: Sequence[Tensor]) -> str | None:
     return promoted((tensor.dtype, bool(tensor.shape)) for tensor in tensors)
-
-
-def _bytes_of(tensor: Tensor) -> int | None:
-    return None if tensor.item_bytes is None else tensor.stored * tensor.item_bytes
 
 
 def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
@@ -281,16 +267,16 @@ def _copy(call: Call, name: str, *, is_in_place: bool) -> Work | None:
     tensors = call.all_tensors()
     first = tensors[0]
     if name in {"fill", "zero"}:
-        return _moved(0, [], [first])
+        return moved(0, [], [first])
     if name == "copy" and is_in_place and len(tensors) > 1:
-        return _moved(0, tensors[1:2], [first])
+        return moved(0, tensors[1:2], [first])
     if name == "masked_fill":
-        return _moved(0, tensors[:2], [Tensor(first.shape, None, first.dtype)])
+        return moved(0, tensors[:2], [Tensor(first.shape, None, first.dtype)])
     dtype = _promoted(tensors)
     if name == "_to_copy":
         dtype = scalar_type(call.value(1), dtype)
     n_written = sum(tensor.numel for tensor in tensors)
-    return _moved(0, tensors, [Tensor((n_written,), None, dtype or "")], first.dtype)
+    return moved(0, tensors, [Tensor((n_written,), None, dtype or "")], first.dtype)
 
 
 def _foreach(call: Call, name: str) -> Work:
@@ -304,7 +290,7 @@ def _foreach(call: Call, name: str) -> Work:
     is_copy = any(word in name for word in ("copy", "zero"))
     n_written = sum(tensor.numel for tensor in first)
     written = [Tensor(tensor.shape, None, tensor.dtype) for tensor in first]
-    return _moved(0 if is_copy else n_written, read, written)
+    return moved(0 if is_copy else n_written, read, written)
 
 
 def _reduced(call: Call, name: str) -> Work:
@@ -319,7 +305,7 @@ def _reduced(call: Call, name: str) -> Work:
     outputs = [Tensor(shape, None, "long" if name == "argmax" else dtype)]
     if name in {"max", "min"} and isinstance(call.value(1), int):
         outputs.append(Tensor(shape, None, "long"))
-    return _moved(_PER_ELEMENT[name] * first.numel, [first], outputs, first.dtype)
+    return moved(_PER_ELEMENT[name] * first.numel, [first], outputs, first.dtype)
 
 
 def _left(call: Call, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -348,7 +334,7 @@ def _rowwise(call: Call, per_element: int, n_read: int, n_written: int) -> Work:
     alike = [tensor for tensor in tensors if tensor.numel == first.numel]
     read = (alike + n_read * [first])[:n_read]
     written = n_written * [Tensor(first.shape, None, dtype)]
-    return _moved(per_element * first.numel, read, written, first.dtype)
+    return moved(per_element * first.numel, read, written, first.dtype)
 
 
 def _gather(call: Call, name: str) -> Work | None:
@@ -372,11 +358,17 @@ def _triton(call: Call, names: str) -> Work | None:
     """Count the work of a kernel fused by Inductor: it reads and writes only its arguments.
 
     Its name lists the operators; each counts once per element of the largest argument. Operator
-    names of several words cannot be separated reliably, so words are counted.
+    names of several words cannot be separated reliably, so words are counted. An argument with more
+    elements than the kernel has iterations, such as the table of an embedding, is read in part
+    only: the bytes are then unknown.
     """
     tensors = call.all_tensors()
     if not tensors:
         return None
     largest = max(tensor.numel for tensor in tensors)
+    sizes = [call.value(place) for place in range(len(call.values))]
+    iterations = prod(size for size in sizes if type(size) is int and size > 0)
     known = sum(word in _POINTWISE or word in _PER_ELEMENT for word in names.split("_"))
-    return _moved(known * largest, tensors, [])
+    if 1 < iterations < largest:
+        return Work(known * iterations, None, tensors[0].dtype, is_matrix=False)
+    return moved(known * largest, tensors, [])

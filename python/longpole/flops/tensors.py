@@ -90,6 +90,82 @@ class Work:
     is_matrix: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Least and most work of a call whose inputs do not determine it."""
+
+    flops: tuple[int, int | None]
+    n_bytes: tuple[int, int | None] | None
+    """None if a type is unknown."""
+    dtype: str
+    is_matrix: bool
+    ragged: Ragged | None = None
+    """What determines the work once the lengths of the sequences are known."""
+
+    @property
+    def work(self) -> Work | None:
+        """The work with the bytes, if both bounds are equal; None if the FLOPs are not known."""
+        least, most = self.flops
+        if least != most:
+            return None
+        known = self.n_bytes is not None and self.n_bytes[0] == self.n_bytes[1]
+        n_bytes = self.n_bytes[0] if known and self.n_bytes is not None else None
+        return Work(least, n_bytes, self.dtype, self.is_matrix)
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Lengths of the sequences of one attention call, summed over its requests.
+
+    `keys` are the tokens in the cache, and `pairs` the pairs of a query and a key that a causal
+    mask keeps.
+    """
+
+    pairs: int
+    keys: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ragged:
+    """Attention of `queries` tokens over sequences whose lengths are not among its inputs."""
+
+    queries: int
+    pair_flops: int
+    """FLOPs of each pair of a query and a key."""
+    key_bytes: int | None
+    """Bytes of each key and value; None if their type is unknown."""
+    other_bytes: int | None
+    """Bytes of queries and results."""
+    may_have_window: bool = False
+    """Whether a sliding window, which the inputs do not show, may leave out pairs."""
+
+    def bounds(self, least: Lengths, most: Lengths | None, dtype: str) -> Bounds:
+        """Return the work between two lengths; `most` is None if nothing bounds them."""
+        flops = (
+            least.pairs * self.pair_flops,
+            None if most is None else most.pairs * self.pair_flops,
+        )
+        n_bytes = None
+        if self.key_bytes is not None and self.other_bytes is not None:
+            all_bytes = None if most is None else self.other_bytes + most.keys * self.key_bytes
+            n_bytes = (self.other_bytes + least.keys * self.key_bytes, all_bytes)
+        return Bounds(flops, n_bytes, dtype, is_matrix=True, ragged=self)
+
+
+def moved(
+    flops: int, read: Sequence[Tensor], written: Sequence[Tensor], dtype: str | None = None
+) -> Work:
+    """Return the work of reading and writing each element once, each tensor in its own type."""
+    sizes = [_bytes_of(tensor) for tensor in (*read, *written)]
+    known = [size for size in sizes if size is not None]
+    n_bytes = sum(known) if len(known) == len(sizes) else None
+    return Work(flops, n_bytes, dtype or (read or written)[0].dtype, is_matrix=False)
+
+
+def _bytes_of(tensor: Tensor) -> int | None:
+    return None if tensor.item_bytes is None else tensor.stored * tensor.item_bytes
+
+
 def call_of(  # noqa: PLR0917 - the columns of a frame
     name: str,
     inputs: Sequence[int],

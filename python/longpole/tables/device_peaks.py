@@ -24,6 +24,7 @@ _PRECISIONS: Final = {
     "c10::Float8_e5m2": "fp8",
     "c10::Float8_e5m2fnuz": "fp8",
     "signed char": "int8",
+    "fp4": "fp4",
 }
 _BANDWIDTH: Final = "bandwidth"
 _TF32: Final = r"tf32|_s1688|s1688gemm"

@@ -26,7 +26,8 @@ from longpole.tables.device_peaks import (
 from longpole.tables.frame_times import flat_rows
 from longpole.tables.measured_work import MeasuredWork, measured_work, sum_of_known
 from longpole.tables.mfu import Mfu, mfu
-from longpole.tables.operator_work import shapes_hint, work_in_window
+from longpole.tables.operator_work import shapes_hint, whole_sum, work_in_window
+from longpole.tables.unmatched_graphs import unmatched_sentence
 from longpole.words.data import HIDDEN, Data, Row, computed
 from longpole.words.wording import count, duration, share, short_name
 
@@ -59,6 +60,12 @@ _MEASURED: Final[dict[Column, Value]] = {
 _KEY: Final = ("device", "alike", "precision", "is_matrix")
 _INPUTS: Final = ("alike", "name", "shapes", "dtypes")
 _UNIT: Final = 1_000
+_GIGA: Final = 1e9
+_BOUNDS: Final = {
+    **dict.fromkeys(("least_flops", "most_flops"), "flops"),
+    **dict.fromkeys(("least_bytes", "most_bytes"), "n_bytes"),
+}
+"""Columns with bounds of others."""
 
 
 class RooflineRow(Row):
@@ -77,6 +84,13 @@ class RooflineRow(Row):
     """Time of the kernels inside the window."""
     flops: int | None
     n_bytes: int | None
+    least_flops: int | None
+    """Lower bound, if the inputs do not determine the FLOPs, as of attention over sequences whose
+    lengths are not recorded; null if `flops` is known."""
+    most_flops: int | None
+    """Upper bound; null if there is none."""
+    least_bytes: int | None
+    most_bytes: int | None
     precision: str | None
     tflops: float | None
     gb_per_s: float | None
@@ -110,6 +124,8 @@ class Roofline(Data):
     """The table by counter, if the trace has performance counters."""
     hint: str | None = field(default=None, metadata=HIDDEN)
     """What to record if shapes are missing."""
+    unmatched: str | None = field(default=None, metadata=HIDDEN)
+    """Launches of graphs without a capture, as a sentence."""
     mfu: float | None = None
     """Model FLOPs utilisation of the window, as in the table by type."""
 
@@ -122,6 +138,11 @@ class Roofline(Data):
     def known_ns(self) -> int:
         """Time of the kernels with known FLOPs."""
         return sum(self.rows.filter(pl.col("flops").is_not_null())["kernel_ns"].to_list())
+
+    @computed
+    def bounded_ns(self) -> int:
+        """Time of the kernels with bounds of their FLOPs instead."""
+        return sum(self.rows.filter(pl.col("least_flops").is_not_null())["kernel_ns"].to_list())
 
     @computed
     def peaks(self) -> tuple[DevicePeaks, ...]:
@@ -144,6 +165,8 @@ class Roofline(Data):
                 f"The formula is known for {share(known)} of the kernel time "
                 f"({duration(self.kernel_ns)}); concurrent kernels each count in full.{missing}"
             ),
+            *map(Sentence, self._bounded()),
+            *([Sentence(self.unmatched)] if self.unmatched else []),
             *map(Sentence, peak_sentences(self.known_peaks)),
         ]
         if not self.known_peaks:
@@ -164,9 +187,26 @@ class Roofline(Data):
         sentences += map(Sentence, _above_roof(listed))
         return [*([table] if table.rows else []), *sentences, *counted]
 
+    def _bounded(self) -> list[str]:
+        """Return the operator with bounds that takes most time, as a sentence."""
+        bounded = self.rows.filter(pl.col("least_flops").is_not_null())
+        if bounded.is_empty():
+            return []
+        longest = bounded.sort("kernel_ns", descending=True, maintain_order=True).row(0, named=True)
+        least, most = longest["least_flops"] / _GIGA, longest["most_flops"]
+        known = self.bounded_ns / self.kernel_ns
+        told = f"at least {least:.3g}" if most is None else f"{least:.3g} to {most / _GIGA:.3g}"
+        sentence = (
+            f"For {share(known)}, the inputs only bound it, because they lack lengths of sequences,"
+            f" windows or chosen experts: {longest['name']} takes {told} GFLOP in "
+            f"{duration(longest['kernel_ns'])}."
+        )
+        return [sentence]
+
     def _missing(self) -> str:
         """Return the kernel that takes most time and has no formula, as a sentence."""
-        unknown = self.rows.filter(pl.col("flops").is_null()).sort("kernel_ns", descending=True)
+        is_unknown = pl.col("flops").is_null() & pl.col("least_flops").is_null()
+        unknown = self.rows.filter(is_unknown).sort("kernel_ns", descending=True)
         if unknown.is_empty():
             return ""
         name, kernel, kernel_ns = unknown.select("name", "kernel", "kernel_ns").row(0)
@@ -200,10 +240,21 @@ def _by_operator(
     used = {device: known[device] for device in rows["device"].unique().sort() if device in known}
     # The condition selects kernels, but counters do not have the columns of kernels.
     measured = measured_work(trace, window, where=None if where is None else pl.lit(value=False))
-    hint = None if rows["flops"].count() else shapes_hint(trace)
+    has_work = rows["flops"].count() + rows["least_flops"].count() > 0
+    hint = None if has_work else shapes_hint(trace)
     found = _sorted(_rooflines(rows, known), sort)
     used_flops = mfu(trace, window, peaks=peaks, peak=peak, where=where).mfu
-    return Roofline(window, found, used, path.length_ns, top, measured, hint, used_flops)
+    return Roofline(
+        window,
+        found,
+        used,
+        path.length_ns,
+        top,
+        measured,
+        hint,
+        unmatched_sentence(trace),
+        used_flops,
+    )
 
 
 _BY: Final[Mapping[str, Callable[..., Roofline | Mfu | pl.DataFrame]]] = {
@@ -353,9 +404,18 @@ def _grouped(work: pl.DataFrame) -> pl.DataFrame:
             calls=_calls(),
             flops=sum_of_known("flops"),
             n_bytes=sum_of_known("n_bytes"),
+            **{bound: _sum_of_bounds(bound, exact) for bound, exact in _BOUNDS.items()},
         )
     )
     return grouped.join(named, on="alike", how="left", nulls_equal=True, maintain_order="left")
+
+
+def _sum_of_bounds(bound: str, exact: str) -> pl.Expr:
+    """Return the sum of a bound, or of the exact values of calls that have one; null if all do."""
+    least = f"least_{bound.partition('_')[2]}"
+    known = pl.coalesce(bound, exact)
+    is_bounded = pl.col(exact).has_nulls() & pl.col(least).is_not_null().any()
+    return pl.when(is_bounded & ~known.has_nulls()).then(whole_sum(known))
 
 
 def _calls() -> pl.Expr:

@@ -122,9 +122,13 @@ class Operators:
 
     def around(self, event: int | None) -> tuple[str, ...]:
         """Return the names of the operators around an event, outermost first, then the event."""
-        names = []
+        return tuple(self._name[operator] for operator in self.events_around(event))
+
+    def events_around(self, event: int | None) -> tuple[int, ...]:
+        """Return the operators around an event, outermost first, then the event."""
+        events = []
         while event is not None:
             if event in self._name:
-                names.append(self._name[event])
+                events.append(event)
             event = self._parent[event]
-        return tuple(reversed(names))
+        return tuple(reversed(events))

@@ -13,6 +13,7 @@ from longpole._core import is_own_frame as core_is_own_frame
 from longpole._core import sequences as core_sequences
 from longpole._core import spreads as core_spreads
 from longpole.rows.frames import frame_of, row_bytes
+from longpole.trace.enclosing import NO_ROW, enclosing
 from longpole.trace.kept import kept
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 FULL_QUEUE_OPERATIONS: Final = CORE_FULL_QUEUE_OPERATIONS
 is_own_frame: Final = core_is_own_frame
-
-_NO_ROW: Final = 2**32 - 1
-"""Represents null in rows passed to the core."""
 
 
 @kept
@@ -62,7 +60,7 @@ def sequences(lists: pl.Series) -> pl.Series:
     import polars as pl
 
     rows = pl.DataFrame({"value": lists}).with_row_index("group").explode("value")
-    values = rows["value"].to_physical().fill_null(_NO_ROW)
+    values = rows["value"].to_physical().fill_null(NO_ROW)
     numbers = core_sequences(row_bytes(rows["group"]), row_bytes(values), len(lists))
     return frame_of(numbers)["sequence"]
 
@@ -87,12 +85,7 @@ def around(
     trace: Trace, events: pl.Series, among: pl.Series, side: Literal["innermost", "outermost"]
 ) -> pl.Series:
     """Find, for each event, the event of `among` that encloses or equals it; null for null."""
-    import polars as pl
-
-    known = events.cast(pl.UInt32).fill_null(_NO_ROW)
-    is_outermost = side == "outermost"
-    found = trace.core.enclosing(row_bytes(known), row_bytes(among), outermost=is_outermost)
-    return frame_of(found)["around"]
+    return enclosing(trace.core, events, among, side)
 
 
 def running_at(trace: Trace, lanes: pl.Series, times_ns: pl.Series) -> pl.Series:
