@@ -13,8 +13,6 @@ from longpole.bench.time import command_worker
 
 pytestmark = [pytest.mark.real_time, pytest.mark.usefixtures("empty_folder")]
 
-BUSY = "import sys; sum(range(int(sys.argv[1])))"
-
 
 def records(path="out.jsonl"):
     return read_results(path).records

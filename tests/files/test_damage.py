@@ -50,7 +50,6 @@ def document(events: list[dict[str, object]] | None = None) -> bytes:
 
 SOUND = document()
 MIDDLE = SOUND.index(b'{"ph": "X", "cat": "cpu_op", "name": "aten::op10"')
-AFTER = SOUND.index(b'{"ph": "X", "cat": "cpu_op", "name": "aten::op11"')
 
 
 def inserted(text: bytes, at: int = MIDDLE) -> bytes:

@@ -15,8 +15,6 @@ from longpole.rows.frames import frame_of
 from oracles.simulator.ranks import RankClock, write_ranks
 from oracles.simulator.ranks_programs import PATTERNS, random_ranks
 
-BUFFERED = 4 << 20
-
 
 class JointGraph:
     """Every node and edge of every rank, as plain Python."""

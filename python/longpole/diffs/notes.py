@@ -252,7 +252,3 @@ def _paths_of_one_step(diff: Findings) -> Iterator[str]:
 
 def _named(diff: Findings) -> list[tuple[Literal["base", "new"], DiffSide]]:
     return [("base", diff.base), ("new", diff.new)]
-
-
-def _from_to(base_ns: float, new_ns: float) -> str:
-    return f"{duration(round(base_ns))} to {duration(round(new_ns))}"

@@ -11,7 +11,6 @@ import gzip
 import os
 import zlib
 from fnmatch import fnmatchcase
-from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
@@ -45,11 +44,6 @@ def open_file(path: _Path, *, is_named: bool = True) -> BinaryIO:
 
     descriptor = open_in_core(path, is_named=is_named)
     return cast("BinaryIO", os.fdopen(descriptor, "rb"))
-
-
-def open_text(path: _Path, *, is_named: bool = True, newline: str | None = None) -> TextIOWrapper:
-    """Open a file of UTF-8 text for reading."""
-    return TextIOWrapper(open_file(path, is_named=is_named), encoding="utf-8", newline=newline)
 
 
 def read_bytes(path: _Path, *, is_named: bool = True) -> bytes:

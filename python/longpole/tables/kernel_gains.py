@@ -16,7 +16,6 @@ from longpole.rows.frames import typed
 from longpole.tables.activities import activities
 from longpole.tables.operators import operators
 from longpole.tables.roofline import roofline_shares
-from longpole.words.data import Row
 
 if TYPE_CHECKING:
     from longpole.engine.critical_path import CriticalPath
@@ -29,35 +28,6 @@ Kind: TypeAlias = Literal["kernel", "operator"]
 MOST_KERNELS: Final = 20
 """Number of names that are evaluated."""
 _HALF: Final = 0.5
-
-
-class KernelGainRow(Row):
-    """All kernels with the same name; operators if the window has no kernel."""
-
-    kind: Literal["kernel", "operator"]
-    name: str
-    path_ns: int
-    """Part of their time in the window that is on the critical path."""
-    gain_ns: int
-    """Time saved in the window if the kernels took half as long, or reached the roofline if that
-    saves less (`of_roof`).
-    """
-    gain_share: float
-    """Gain as a share of the window."""
-    of_roof: float | None
-    """How close the operators that launch them come to the limits of the device, as in `roofline`:
-    near 1, a faster kernel is almost impossible. Null if unknown.
-    """
-    operator: int | None
-    """Operator of the longest one on the path, for `longpole repro`; null if unknown."""
-    count: int
-    duration_ns: int
-    """Time in the window (self time for operators); concurrent kernels each count in full."""
-    bound_ns: int
-    """Time saved if the kernels took no time, as when they are fused into others."""
-    operator_name: str | None
-    shapes: str | None
-    """Shapes and types of its inputs; null if not recorded."""
 
 
 def kernel_gains(trace: Trace, window: Window | None = None) -> pl.DataFrame:

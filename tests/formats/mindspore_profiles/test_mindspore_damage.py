@@ -101,14 +101,6 @@ def test_a_file_cut_anywhere_is_no_crash(name, step, tmp_path):
         path.write_bytes(whole)
 
 
-CODES = {
-    "empty_file",
-    "missing_column",
-    "missing_file",
-    "missing_points",
-    "not_a_pipeline",
-    "no_profile",
-}
 ODD = {
     "bad bytes": b"\xff\xfe\xfa",
     "a spreadsheet's stamp": b"1.69512E+15",

@@ -6,14 +6,14 @@ import difflib
 import re
 from dataclasses import dataclass
 from operator import index
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from longpole._core import kernel_family
 from longpole.engine.critical_path.explain import MEANINGS
 from longpole.words.data import Row
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from fractions import Fraction
 
 WorkKind = Literal[
@@ -231,26 +231,6 @@ def parts_of(change: Change) -> Parts:
         case Insert():
             effect, number, denominator = "insert", index(change.time_ns), 1
     return (effect, change.kind, change.matching, number, denominator, rows, time_ranges)
-
-
-def change_of(plain: Mapping[str, Any]) -> Change:
-    """Return the change that a `ChangeData` describes."""
-    rows, time_ranges = plain["events"], plain.get("time_ranges")
-    events = None if rows is None else tuple(rows)
-    what: dict[str, Any] = {"matching": plain["matching"], "events": events}
-    if time_ranges is not None:
-        what["time_ranges"] = tuple(time_ranges)
-    match plain["change"]:
-        case "remove_wait":
-            return RemoveWait(kind=plain["kind"], **what)
-        case "drop":
-            return Drop(kind=plain["kind"], **what)
-        case "replace":
-            return Replace(kind=plain["kind"], time_ns=plain["time_ns"], **what)
-        case "insert":
-            return Insert(kind=plain["kind"], time_ns=plain["time_ns"], **what)
-        case _:
-            return Scale(by=plain["by"], kind=plain["kind"], **what)
 
 
 def kind_named(text: str) -> str:
