@@ -3,9 +3,11 @@
 from typing import get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from longpole.engine.critical_path import Drop, RemoveWait, Scale
-from longpole.engine.critical_path.changes import EventKind, WorkKind, kind_named
+from longpole.engine.critical_path.changes import EventKind, WorkKind, kind_named, name_pattern
 from longpole.testing import TraceBuilder
 
 
@@ -84,3 +86,11 @@ def test_an_unknown_kind_is_refused_with_the_one_that_is_meant(written, meant):
 @pytest.mark.parametrize("name", ["memcpy", "Memset", "copy"])
 def test_memcpy_and_memset_mean_the_kind_of_both(name, path):
     assert path.n_chosen([Drop(kind=kind_named(name))]) == [1]
+
+
+@given(st.text(st.characters(codec="utf-8"), min_size=1))
+def test_a_name_selects_its_events_alone(name):
+    builder = TraceBuilder().launch(name, call=(0, 1), work=(1, 5))
+    builder = builder.launch(f"{name}x", call=(2, 3), work=(5, 9))
+    path = builder.launch(f"x{name}", call=(4, 5), work=(9, 12)).read().critical_path(whole=True)
+    assert path.n_chosen([Drop(kind="kernel", matching=f"^(?:{name_pattern(name)})$")]) == [1]

@@ -31,6 +31,13 @@ def test_the_gain_is_that_of_what_if_also_for_names_with_signs():
     assert (row["name"], row["gain_ns"]) == (name, gain)
 
 
+def test_a_name_is_looked_up_however_long_it_is():
+    name = f"void gemm<{'Pair<int, float>, ' * 60_000}>(int)"  # too large to compile as a pattern
+    builder = TraceBuilder().launch(name, call=(0, 1), work=(1, 101))
+    trace = builder.launch("gemm", call=(1, 2), work=(101, 141)).read()
+    assert kernel_gains(trace)["gain_ns"].to_list() == [50_000, 20_000]
+
+
 def test_the_operator_and_its_shapes_stand_beside_a_kernel():
     builder = TraceBuilder().operator(
         "aten::mm", (0, 20), **{"Input Dims": [[2, 3], [3, 4]], "Input type": ["float", "float"]}

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longpole.report.blocks import Column, Type, shown
+from longpole.words import wording
 from longpole.words.wording import (
     change,
     count,
@@ -68,3 +69,15 @@ def test_every_number_has_words(value):
         assert form(-value)
     for kind in get_args(Type):
         assert shown(Column("value", kind), value)
+
+
+def test_each_name_is_shortened_a_few_times_however_many_are_alike(monkeypatch):
+    cleaned = []
+    clean = wording._clean
+    monkeypatch.setattr(wording, "_clean", lambda name: cleaned.append(name) or clean(name))
+    plain = [f"gemm_{'x' * 200}_{number:03}_{'y' * 200}" for number in range(200)]
+    templates = [f"void my::k<{'Pair<int>, ' * 30}F{number:03}>(int*)" for number in range(200)]
+    for names in (plain, templates):
+        cleaned.clear()
+        assert len({*short_names(names, 40)}) == len(names)
+        assert len(cleaned) <= 4 * len(names)

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.diffs.values import PathChange
-from longpole.engine.critical_path.changes import Drop, Scale
+from longpole.engine.critical_path.changes import Drop, Scale, name_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -135,7 +135,7 @@ def _changed(group: Group, number: int, by: float | None) -> Change | None:
 def _pattern(name: str | None) -> str:
     if name == _ANY_STEP:
         return r"ProfilerStep#\d+"
-    return re.escape(str(name))
+    return name_pattern(str(name))
 
 
 def _gain_ns(side: Side, change: Change) -> float:

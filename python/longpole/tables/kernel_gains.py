@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import polars as pl
 
 from longpole.engine.critical_path import Drop, Scale
+from longpole.engine.critical_path.changes import name_pattern
 from longpole.engine.windows import window_of
 from longpole.errors import WindowError
 from longpole.flops.inputs import shapes_in_words
@@ -110,7 +110,7 @@ def _gains(path: CriticalPath, kind: Kind, name: str, of_roof: float | None) -> 
 
     Shortening one event never lengthens another, so no gain is negative.
     """
-    only = f"^{re.escape(name)}$"
+    only = f"^(?:{name_pattern(name)})$"
     factor = min(1.0, max(_HALF, of_roof or 0.0))
     faster = max(0, path.what_if(Scale(by=factor, kind=kind, matching=only)).gain_ns)
     none = max(0, path.what_if(Drop(kind=kind, matching=only)).gain_ns)

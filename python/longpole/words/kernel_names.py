@@ -141,7 +141,6 @@ _CODED: Final = re.compile(
 )
 
 
-@lru_cache(maxsize=4096)
 def kernel_label(name: str) -> str | None:
     """Return a short description of a kernel from its name; None if the name is readable.
 
@@ -157,7 +156,11 @@ def kernel_label(name: str) -> str | None:
     >>> kernel_label("triton_poi_fused_add_mul_7"), kernel_label("aten::mm")
     ('triton_poi_fused_add_mul', None)
     """
-    name = name[:_LONGEST]
+    return _label(name[:_LONGEST])
+
+
+@lru_cache(maxsize=4096)
+def _label(name: str) -> str | None:
     inductor = _INDUCTOR.match(name)
     if inductor:
         return inductor[1]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
 from longpole.words.kernel_names import kernel_label
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 _DIGITS: Final = "0123456789"
 _UNITS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
@@ -30,13 +31,12 @@ _INVISIBLE: Final = re.compile(
     "\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
 )
-_CPP_NOISE: Final = re.compile(r"^void |\(anonymous namespace\)::|at::native::|<unnamed>::")
+_CPP_NOISE: Final = ("at::native::", "<unnamed>::", "(anonymous namespace)::")
 _NODE: Final = re.compile(
     r"autograd::engine::evaluate_function: (?:torch::autograd::)?"
     r"(?:(?P<forward>.+?)Backward0?|(?P<other>.+))$",
     re.DOTALL,
 )
-_PARAMETERS: Final = re.compile(r"\([^()]*\)$")
 _WORD_END: Final = re.compile(r".*[^0-9A-Za-z]", re.DOTALL)
 _LEAST_ROOM: Final = 4
 _LONGEST_WORD: Final = 24
@@ -231,6 +231,8 @@ def escape(text: str) -> str:
     >>> escape("a\x1b[31mb\u202ec\U000e0041")
     'a\\x1b[31mb\\u202ec\\U000e0041'
     """
+    if text.isascii() and text.isprintable():
+        return text
     return _INVISIBLE.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
@@ -248,11 +250,15 @@ def short_name(name: str | None, width: int = 60) -> str:
     """
     if name is None:
         return "(no name)"
-    frame = _PLACE_OF_FRAME.match(name)
+    frame = _place_of_frame(name)
     if frame:
         return _short_frame(frame["path"], frame["file"], width)
     label = kernel_label(name)
     return fitted(escape(label) if label else _clean(name), width)
+
+
+def _place_of_frame(name: str) -> re.Match[str] | None:
+    return _PLACE_OF_FRAME.match(name) if "): " in name else None
 
 
 def _clean(name: str) -> str:
@@ -260,7 +266,10 @@ def _clean(name: str) -> str:
     node = _NODE.match(name)
     if node:
         return escape(f"backward of {node['forward']}" if node["forward"] else node["other"])
-    return escape(_CPP_NOISE.sub("", name)) or "(empty name)"
+    text = name.removeprefix("void ")
+    for noise in _CPP_NOISE:
+        text = text.replace(noise, "")
+    return escape(text) or "(empty name)"
 
 
 def fitted(text: str, width: int) -> str:
@@ -332,10 +341,14 @@ def short_names(names: Sequence[str | None], width: int) -> list[str]:
     alike: dict[str, set[str]] = {}
     for text, name in zip(both_ends, names, strict=True):
         alike.setdefault(text, set()).add(name or "")
+    differences = {
+        name: difference
+        for each in alike.values()
+        if len(each) > 1
+        for name, difference in _differences(each, width).items()
+    }
     return [
-        text
-        if len(alike[text]) == 1 or name is None or kernel_label(name) is not None
-        else _difference(name, alike[text], width)
+        text if name is None or kernel_label(name) is not None else differences.get(name, text)
         for text, name in zip(both_ends, names, strict=True)
     ]
 
@@ -360,7 +373,7 @@ def _told_apart(names: Sequence[str | None], short: list[str], width: int) -> li
 
 def _each_apart(label: str, alike: list[str], width: int) -> list[tuple[str, str]]:
     room = width - len(label) - 2
-    rests = [_rest(name, set(alike), room) for name in alike] if room >= _LEAST_ROOM else []
+    rests = _rests(alike, room) if room >= _LEAST_ROOM else []
     if len(set(rests)) == len(alike):
         return [(name, f"{label} …{rest}") for name, rest in zip(alike, rests, strict=True)]
     marks = [f" #{number}" for number in range(1, len(alike) + 1)]
@@ -370,29 +383,30 @@ def _each_apart(label: str, alike: list[str], width: int) -> list[tuple[str, str
     ]
 
 
-def _rest(name: str, alike: set[str], room: int) -> str:
-    """Return the part of a name that starts with the word in which it differs from others."""
-    texts = {other: _clean(other) for other in alike}
-    first, last = min(texts.values()), max(texts.values())  # all others sort between these
-    text = texts[name]
-    common = next(
-        (at for at, (one, two) in enumerate(zip(first, last, strict=False)) if one != two),
-        len(first),
-    )
+def _rests(alike: list[str], room: int) -> list[str]:
+    """Return the part of each name that starts with the word in which it differs from others."""
+    texts = [*map(_clean, alike)]
+    common = _length_in_common(texts)
     begin = max(common - _LONGEST_WORD, 0)
-    word = _WORD_END.search(text[begin:common])
-    return fitted(text[begin + word.end() if word else common :] or text[-room:], room)
+    word = _WORD_END.search(texts[0][begin:common])
+    start = begin + word.end() if word else common
+    return [fitted(text[start:] or text[-room:], room) for text in texts]
 
 
-def _difference(name: str, alike: set[str], width: int) -> str:
-    """Keep the beginning of a name, and the part where it differs from others."""
-    texts = {other: _plain(other) for other in alike}
-    text = texts[name]
-    first, last = min(texts.values()), max(texts.values())  # all others sort between these
-    common = next(
-        (at for at, (one, two) in enumerate(zip(first, last, strict=False)) if one != two),
-        len(first),
-    )
+def _length_in_common(texts: Collection[str]) -> int:
+    """Return the number of characters with which all texts begin."""
+    first, last = min(texts), max(texts)  # all others sort between these
+    return bisect_left(range(len(first)), 1, key=lambda at: first[: at + 1] != last[: at + 1])
+
+
+def _differences(alike: set[str], width: int) -> dict[str, str]:
+    """Keep the beginning of each name, and the part where it differs from others."""
+    texts = {name: _plain(name) for name in alike}
+    common = _length_in_common(texts.values())
+    return {name: _difference(name, text, common, width) for name, text in texts.items()}
+
+
+def _difference(name: str, text: str, common: int, width: int) -> str:
     head = width // 3
     if common <= head or len(text) <= width:
         return short_name(name, width)
@@ -403,16 +417,21 @@ def _difference(name: str, alike: set[str], width: int) -> str:
 
 def _without_middle(name: str, width: int) -> str:
     """Keep both ends of a name, without the C++ parameters."""
-    text = _plain(_PARAMETERS.sub("", name))
+    text = _plain(_without_parameters(name))
     end = width // 2
     if len(text) <= width:
         return text
     return f"{_head(text, width - end - 1)}…{_from(text, len(text) - end)}"
 
 
+def _without_parameters(name: str) -> str:
+    head, parenthesis, rest = name.rpartition("(")
+    return head if parenthesis and rest.endswith(")") and rest.count(")") == 1 else name
+
+
 def _plain(name: str) -> str:
     """Return a full name without noise, for kernels and frames."""
-    frame = _PLACE_OF_FRAME.match(name)
+    frame = _place_of_frame(name)
     return short_name(name, len(name) + 1) if frame else _clean(name)
 
 

@@ -70,6 +70,7 @@ _ON_PATHS: Final = ", ".join(kind for kind in _KINDS if kind in MEANINGS)
 
 # Precision of a factor: a float such as 0.1 means one tenth.
 _LARGEST_DENOMINATOR: Final = 10**9
+_ESCAPED: Final = re.compile(r"[][\\.+*?()|{}^$#&~-]")
 
 
 Effect = Literal["scale", "drop", "replace", "insert", "remove_wait"]
@@ -231,6 +232,19 @@ def parts_of(change: Change) -> Parts:
         case Insert():
             effect, number, denominator = "insert", index(change.time_ns), 1
     return (effect, change.kind, change.matching, number, denominator, rows, time_ranges)
+
+
+def name_pattern(name: str) -> str:
+    r"""Return a pattern of a name, for patterns of the form `^(?:one|two)$`.
+
+    The core looks such names up: to compile a long name as a regular expression takes far longer.
+
+    Examples
+    --------
+    >>> name_pattern("void add<float*>(int)")
+    'void add<float\\*>\\(int\\)'
+    """
+    return _ESCAPED.sub(r"\\\g<0>", name)
 
 
 def kind_named(text: str) -> str:
