@@ -1,4 +1,5 @@
-//! AITemplate's profilers: `OP:name,TIME:milliseconds,WS:bytes` on a separate line.
+//! AITemplate's profilers: `OP:name,TIME:milliseconds,WS:bytes` on a separate line, or several of
+//! these on one line, with a blank, comma or semicolon between them.
 //!
 //! The older profilers (norms, top-k and others) print two lines without a name, `TIME:` and then
 //! `WS:`. The time is the sum of all timed iterations, as printed.
@@ -31,19 +32,13 @@ struct Waiting {
 
 impl Reader for Lines {
     fn line(&mut self, line: Line<'_>, found: &mut Found) -> Interest {
-        let text = line.text.trim_ascii();
-        if let Some(row) = find_row(text, line.place) {
-            self.end(found);
-            match row.and_then(|row| row.measurement(Line { text, ..line })) {
-                Ok(measurement) => _ = found.measured(&measurement),
-                Err(reason) => found.reject(line.place, text, reason),
-            }
-        } else if let Some(time) = text.strip_prefix(b"TIME:") {
-            self.end(found);
-            self.time(time.trim_ascii(), line, found);
-        } else if let Some(workspace) = text.strip_prefix(b"WS:") {
-            self.workspace(workspace.trim_ascii(), line, found);
+        let mut text = line.text.trim_ascii();
+        while let Some((row, rest)) = first_of_several(text) {
+            let place = Place { ending: Ending::Newline, ..line.place };
+            self.row(Line { text: row, place }, found);
+            text = rest;
         }
+        self.row(Line { text, ..line }, found);
         Interest::Anchors
     }
 
@@ -56,6 +51,23 @@ impl Reader for Lines {
 }
 
 impl Lines {
+    /// Reads a line with at most one row.
+    fn row(&mut self, line: Line<'_>, found: &mut Found) {
+        let text = line.text;
+        if let Some(row) = find_row(text, line.place) {
+            self.end(found);
+            match row.and_then(|row| row.measurement(line)) {
+                Ok(measurement) => _ = found.measured(&measurement),
+                Err(reason) => found.reject(line.place, text, reason),
+            }
+        } else if let Some(time) = text.strip_prefix(b"TIME:") {
+            self.end(found);
+            self.time(time.trim_ascii(), line, found);
+        } else if let Some(workspace) = text.strip_prefix(b"WS:") {
+            self.workspace(workspace.trim_ascii(), line, found);
+        }
+    }
+
     /// Reads a line that begins with `TIME:` and may also contain the workspace.
     fn time(&mut self, time: &[u8], line: Line<'_>, found: &mut Found) {
         match split_at(time, b"WS:").or_else(|| split_at_blank(time, b"WS:")) {
@@ -72,6 +84,25 @@ impl Lines {
             read_pair(Line { place, ..line }, &time, workspace, found);
         }
     }
+}
+
+/// Returns the first of several rows on a line, and the rest, if the row is complete and another
+/// one follows. A row that follows without a separator is not split off: the number before it may
+/// have been cut.
+fn first_of_several(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    if !text.starts_with(b"OP:") {
+        return None;
+    }
+    memmem::find_iter(text, b"WS:").find_map(|at| {
+        let values = text[at + 3..].trim_ascii_start();
+        let is_digit = |byte: &u8| byte.is_ascii_digit() || *byte == b'-';
+        let after = &values[values.iter().take_while(|&byte| is_digit(byte)).count()..];
+        let is_separator = |byte: &u8| byte.is_ascii_whitespace() || b",;".contains(byte);
+        let n_separators = after.iter().take_while(|&byte| is_separator(byte)).count();
+        let rest = &after[n_separators..];
+        let is_split = n_separators > 0 && rest.starts_with(b"OP:");
+        is_split.then(|| (&text[..text.len() - after.len()], rest))
+    })
 }
 
 /// The parts of a named row.
@@ -210,6 +241,17 @@ mod tests {
         assert_eq!(reason("OP:a,TIME:1.5,W\n"), "missing_workspace");
         assert_eq!(reason("fooOP:a,TIME:1.5,WS:0\n"), "extra_text");
         assert_eq!(reason("OP:a,TIME:1.5,WS:0OP:b,TIME:1.5,WS:0\n"), "extra_text");
+    }
+
+    #[test]
+    fn several_rows_may_stand_on_one_line() {
+        let found = whole("OP:a,TIME:1.5,WS:0 OP:b, TIME:2,WS:1, OP:c,TIME:0.5,WS:7\n");
+        let rows = [("a", 1.5e6), ("b", 2e6), ("c", 5e5)];
+        assert_eq!(records(&found), rows.map(|(name, ns)| (name.into(), ns, "ok")));
+        assert_eq!(found.records.workspace_bytes, [0, 1, 7]);
+        let died = extract(FORMAT, "OP:a,TIME:1.5,WS:0 OP:b,TIME:2,WS:1", End::Died);
+        let statuses: Vec<_> = died.records.status.iter().map(|status| status.name()).collect();
+        assert_eq!(statuses, ["ok", "cut"]);
     }
 
     #[test]

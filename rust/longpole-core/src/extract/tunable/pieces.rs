@@ -28,7 +28,7 @@ static BEGINNING: LazyLock<Regex> = LazyLock::new(|| {
 /// The number that a text begins with, in the forms of C.
 static LEADING_NUMBER: LazyLock<regex::Regex> = LazyLock::new(|| {
     regex::Regex::new(
-        r"^[ \t]*([+-]?(?:[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|(?i:inf|nan)))",
+        r"^[ \t]*([+-]?(?:0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][+-]?[0-9]+)?|[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?|(?i:inf|nan)))",
     )
     .expect("the pattern is a constant")
 });
@@ -280,12 +280,29 @@ fn glued_at(text: &[u8]) -> Vec<usize> {
     if beginnings.next() == Some(0) { beginnings.collect() } else { Vec::new() }
 }
 
+/// Returns the value of a hexadecimal number of C, such as `0x1.8p-3`.
+fn hexadecimal(text: &str) -> Option<f64> {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let number = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X"))?;
+    let (digits, exponent) = number.split_once(['p', 'P']).unwrap_or((number, "0"));
+    let n_fraction = digits.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    let digits = digits.bytes().filter_map(|byte| char::from(byte).to_digit(16));
+    let value = digits.fold(0.0, |value, digit| value * 16.0 + f64::from(digit));
+    let least = if exponent.starts_with('-') { i32::MIN } else { i32::MAX };
+    let exponent: i32 = exponent.parse().unwrap_or(least);
+    let n_bits = i32::try_from(n_fraction.saturating_mul(4)).unwrap_or(i32::MAX);
+    let value = value * 2_f64.powi(exponent.saturating_sub(n_bits));
+    Some(if text.starts_with('-') { -value } else { value })
+}
+
 /// Converts a time in milliseconds to nanoseconds, with its validity. Like `atof` in PyTorch, reads
 /// the number that the text begins with, or 0.
 fn measured(time: &str) -> (f64, Status) {
     let number = numbers::nanoseconds(time.as_bytes(), Unit::Milliseconds).or_else(|| {
         let found = LEADING_NUMBER.captures(time)?;
-        numbers::nanoseconds(found[1].as_bytes(), Unit::Milliseconds)
+        let decimal = || numbers::nanoseconds(found[1].as_bytes(), Unit::Milliseconds);
+        let hexadecimal = hexadecimal(&found[1]).map(|time_ms| Number::Value(time_ms * 1e6));
+        hexadecimal.or_else(decimal)
     });
     match number {
         Some(Number::Missing) => (f64::NAN, Status::Missing),
@@ -425,15 +442,23 @@ mod tests {
             (",-nan", Status::NotANumber),
             (",0", Status::Zero),
             (",-1", Status::Negative),
+            (",-0x1p-3", Status::Negative),
+            (",0x1p9999", Status::Infinite),
             ("", Status::Missing),
         ] {
             let file = pieces(&format!("{row}{time}"));
             assert_eq!(file.pieces[0].status, Some(status));
             assert!(file.pieces[0].time_ns.is_nan());
         }
-        for (time, time_ns) in
-            [(",0.1.2", 1e5), (", 0.5", 5e5), (",0.5 ms,note", 5e5), (",.5e1x", 5e6)]
-        {
+        for (time, time_ns) in [
+            (",0.1.2", 1e5),
+            (", 0.5", 5e5),
+            (",0.5 ms,note", 5e5),
+            (",.5e1x", 5e6),
+            (",0x1p-3", 125_000.0),
+            (",0X1.8p+1x", 3e6),
+            (",0x.8", 5e5),
+        ] {
             let file = pieces(&format!("{row}{time}"));
             assert_eq!((file.pieces[0].kind, file.pieces[0].time_ns), (Kind::Result, time_ns));
         }
