@@ -167,7 +167,9 @@ impl Recorded {
                 .or_else(|| pair.and_then(|pair| Some(pair[0].as_str()?.to_owned()))),
             group_size: number("pg_size"),
             sequence: input(1),
-            bytes: number("in_msg_nelems").zip(item).map(|(count, item)| count * item),
+            bytes: number("in_msg_nelems")
+                .zip(item)
+                .and_then(|(count, item)| count.checked_mul(item)),
             root: input(3),
         })
     }
