@@ -426,18 +426,34 @@ def test_reading_stops_where_the_caller_wants(export):
     assert read_trace(export, max_events=10).events.height == 10
 
 
-def test_an_export_with_ranges_alone_has_the_table_of_them(tmp_path, capsys):
-    path = tmp_path / "ranges.sqlite"
+def ranges_alone(path, length):
     with closing(sqlite3.connect(path)) as database:
         database.executescript("""
             CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);
             CREATE TABLE NVTX_EVENTS (start, end, eventType, text, globalTid, textId);
         """)
-        rows = [(at, at + 60, 59, "load", 7) for at in range(1_000, 2_000, 100)]
+        rows = [(at, at + length, 59, "load", 7) for at in range(1_000, 2_000, 100)]
         database.executemany("INSERT INTO NVTX_EVENTS VALUES (?, ?, ?, ?, ?, NULL)", rows)
         database.commit()
-    assert program.run(["table", str(path), "annotations", "--json"]) == 0
+    return str(path)
+
+
+def test_an_export_with_ranges_alone_has_the_table_of_them(tmp_path, capsys):
+    path = ranges_alone(tmp_path / "ranges.sqlite", 60)
+    assert program.run(["table", path, "annotations", "--json"]) == 0
     [row] = json.loads(capsys.readouterr().out)["data"]["rows"]
     assert (row["name"], row["count"], row["duration_ns"]) == ("load", 10, 600)
-    assert program.run(["summary", str(path)]) == 4
+    assert program.run(["summary", path]) == 4
     assert "the table annotations shows them" in " ".join(capsys.readouterr().out.split())
+
+
+def test_exports_with_ranges_alone_are_compared_by_their_length(tmp_path, capsys):
+    base, new = (ranges_alone(tmp_path / f"{length}.sqlite", length) for length in (40, 80))
+    assert program.run(["diff", base, new]) == 4
+    said = " ".join(capsys.readouterr().out.split())
+    assert "neither trace has launches or operators to compare. The base takes 940 ns, the" in said
+    assert "different programs" not in said
+    assert program.run(["diff", base, new, "--same-program", "--json"]) == 4
+    data = json.loads(capsys.readouterr().out)["data"]
+    assert (data["similarity"], data["is_stated"]) == (None, True)
+    assert data["change"] == pytest.approx(40 / 940)

@@ -83,8 +83,9 @@ class Work:
     t: tuple[float | None, ...]
     """Difference of each group, in standard errors of the steps."""
     stands_out: tuple[bool, ...]
-    similarity: float
-    """Share of launches, operators and their names that both sides have in common."""
+    similarity: float | None
+    """Share of launches, operators and their names that both sides have in common; None if there
+    are neither."""
 
     @cached_property
     def n_differences(self) -> int:
@@ -94,7 +95,7 @@ class Work:
     @property
     def is_related(self) -> bool:
         """Whether enough is in common to compare the parts of both programs."""
-        return self.similarity >= _LEAST_SIMILAR
+        return self.similarity is not None and self.similarity >= _LEAST_SIMILAR
 
     @property
     def is_same(self) -> bool:
@@ -141,7 +142,7 @@ def work_of(base: Side, new: Side) -> Work:
         groups=tuple(groups),
         t=tuple(t),
         stands_out=tuple(stands_out),
-        similarity=max(similar),
+        similarity=max((share for share in similar if share is not None), default=None),
     )
 
 
@@ -176,7 +177,9 @@ class _Collected:
         self.numbers: dict[tuple[str, Relation, Names, Names], int] = {}
         self.rows: tuple[list[pl.DataFrame], list[pl.DataFrame]] = ([], [])
 
-    def sequences(self, of: Callable[[Side], list[Sequence]], kinds: tuple[str, ...]) -> float:
+    def sequences(
+        self, of: Callable[[Side], list[Sequence]], kinds: tuple[str, ...]
+    ) -> float | None:
         """Match the sequences of the median steps; return the share that is the same."""
         works = [_work_by_event(side, kinds) for side in self.sides]
         steps = [of(side) for side in self.sides]
@@ -403,11 +406,14 @@ def _work_by_event(side: Side, kinds: tuple[str, ...]) -> pl.DataFrame:
     return rows.filter(pl.col("event").ne_missing(pl.col("event").shift(-1)))
 
 
-def _similarity(matches: Iterable[Match], usual: list[Sequence]) -> float:
-    """Return the share of both sides that has a counterpart with the same stack or name."""
+def _similarity(matches: Iterable[Match], usual: list[Sequence]) -> float | None:
+    """Return the share of both sides that has a counterpart with the same stack or name.
+
+    None if both are empty.
+    """
     n_all = len(usual[0].events) + len(usual[1].events)
     n_close = sum(match.relation in _CLOSE and _is_close(match, usual) for match in matches)
-    return 2 * n_close / n_all if n_all else 0.0
+    return 2 * n_close / n_all if n_all else None
 
 
 def _is_close(match: Match, usual: list[Sequence]) -> bool:

@@ -66,6 +66,10 @@ _UNRELATED: Final = (
     "Steps of two different programs are not comparable, so no gate applies. If both do the same "
     "work, add --same-program."
 )
+_NOTHING_TO_COMPARE: Final = (
+    "Without launches or operators nothing shows that both sides do the same work, so no gate "
+    "applies. If they do, add --same-program."
+)
 _DAMAGED: Final = "A trace is damaged: lost records cannot be distinguished from changes."
 
 
@@ -203,7 +207,8 @@ def _judged(sides: list[Runs], work: Work, gate: float, evidence: Evidence) -> J
     if is_alike and not work.n_differences:
         return Judgement("neutral", (0.0, 0.0), ("The two sides do not differ in anything.",))
     if not evidence.is_one_program:
-        return Judgement("inconclusive", None, (_UNRELATED,))
+        reason = _NOTHING_TO_COMPARE if work.similarity is None else _UNRELATED
+        return Judgement("inconclusive", None, (reason,))
     if are_single(sides):
         return _of_single_runs(sides, work, gate, evidence)
     means = base.means_ns, new.means_ns

@@ -55,8 +55,9 @@ def notes_of(diff: Findings, shown: list[Change], *, is_brief: bool) -> Iterator
         return
     yield from (*_interval(diff), *diff.reasons, *_of_cost(diff))
     yield from (*_legend(diff, shown, is_brief=is_brief), *_other_shapes(diff), *_overlaps(diff))
-    if diff.is_related and diff.similarity < (_MOSTLY_ALIKE if is_brief else 1):
-        yield f"{share(diff.similarity)} of the launches or operators of both sides correspond."
+    alike = diff.similarity if diff.is_related else None
+    if alike is not None and alike < (_MOSTLY_ALIKE if is_brief else 1):
+        yield f"{share(alike)} of the launches or operators of both sides correspond."
     yield from (*_recorded_steps(diff), *_side_notes(diff), *_interpreter_lock(diff))
     yield from [_limits(diff)] if is_brief else details_of(diff)
 

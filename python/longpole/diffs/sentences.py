@@ -94,6 +94,9 @@ def _damage(diff: Findings) -> list[str]:
     ]
 
 
+_NO_WORK: Final = "neither trace has launches or operators to compare"
+
+
 def _compared(diff: Findings) -> str:
     base, new = diff.base, diff.new
     verdict = " ".join(filter(None, [_outcome(diff), described(diff.setups)]))
@@ -102,6 +105,11 @@ def _compared(diff: Findings) -> str:
         length = duration(round(base.mean_ns))
         return f"{verdict}: the two sides are the same; the {unit} takes {length}."
     times = " to ".join(_length(side) for side in (base, new))
+    if not diff.is_one_program and diff.similarity is None:
+        return (
+            f"{verdict}: {_NO_WORK}. {_if_one_program(diff, times)}. The table annotations shows "
+            "what each trace marks."
+        )
     if not diff.is_one_program:
         return (
             f"{verdict}: these {_seem(diff)} be two different programs; only "
@@ -128,7 +136,7 @@ def _outcome(diff: Findings) -> str:
 
 
 def _seem(diff: Findings) -> str:
-    return "may" if diff.similarity >= _SOME_SIMILAR else "seem to"
+    return "may" if (diff.similarity or 0) >= _SOME_SIMILAR else "seem to"
 
 
 def _if_one_program(diff: Findings, times: str) -> str:
@@ -153,7 +161,7 @@ def _length(side: DiffSide) -> str:
 
 
 def _similarity(diff: Findings) -> str:
-    return f"{100 * diff.similarity:.0f} %"
+    return f"{100 * (diff.similarity or 0):.0f} %"
 
 
 def _why_open(diff: Findings) -> str:
@@ -200,8 +208,9 @@ def _on_one_machine(diff: Findings) -> str:
 def _other_work(diff: Findings) -> list[str]:
     """Describe the evidence that steps with different work are from the same program."""
     if diff.is_stated:
-        told = f"Only {_similarity(diff)} of their launches or operators correspond: both run the"
-        told = f"{told} same program, as stated, so the steps are compared, not their parts"
+        told = f"Only {_similarity(diff)} of their launches or operators correspond"
+        told = f"{_NO_WORK.capitalize() if diff.similarity is None else told}: both run the same"
+        told = f"{told} program, as stated, so the steps are compared, not their parts"
         return [f"{told}{_mostly(diff)}."]
     applied = {row.remedy for row in diff.predictions}
     if not applied or "cuda_graph" in applied:

@@ -189,8 +189,9 @@ class Findings(Data):
     """Whether a step is compared with others of its run."""
     left_out_ranks: tuple[int, ...]
     """Ranks that are left out on both sides, because a trace of theirs is severely damaged."""
-    similarity: float
-    """Share of launches or of operators with a counterpart, whichever is greater."""
+    similarity: float | None
+    """Share of launches or of operators with a counterpart, whichever is greater; null if there are
+    neither on both sides."""
     n_differences: int
     """Number of groups of work that differ in names, numbers or times."""
     base: DiffSide

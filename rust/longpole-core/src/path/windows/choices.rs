@@ -25,10 +25,7 @@ fn missing(what: String) -> Error {
 ///
 /// Returns an error if the trace has no such events.
 pub fn whole(tables: &Tables) -> Result<Window> {
-    let mut works = leading_work(tables);
-    if works.is_empty() {
-        works = annotations(tables);
-    }
+    let mut works = work_or_annotations(tables);
     if let Some(exit) = exit(&works, tables) {
         works.retain(|work| !exit.contains(work));
     }
@@ -182,7 +179,7 @@ pub(super) fn annotated(
 pub(super) fn between(tables: &Tables, start_ns: i64, end_ns: i64) -> Result<Window> {
     let (start_ns, end_ns) = in_range((start_ns, end_ns));
     let events = &tables.events;
-    let works = leading_work(tables);
+    let works = work_or_annotations(tables);
     let overlaps = |event: &EventId| {
         events.span(*event).is_some_and(|(start, end)| start < end_ns && end > start_ns)
     };
@@ -236,6 +233,12 @@ fn next_on_main_thread(tables: &Tables, works: &[EventId], at_ns: i64) -> Option
     let next = on_thread()
         .filter(|&&event| events.start_ns(event) >= at_ns && busy.contains(&events.lane(event)));
     next.copied().min_by(|&one, &two| by_content(one, two, tables))
+}
+
+/// Returns the events of devices and main threads; if only annotations were recorded, these.
+fn work_or_annotations(tables: &Tables) -> Vec<EventId> {
+    let works = leading_work(tables);
+    if works.is_empty() { annotations(tables) } else { works }
 }
 
 fn annotations(tables: &Tables) -> Vec<EventId> {
