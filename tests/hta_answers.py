@@ -36,9 +36,13 @@ CASES = {
 }
 
 
+GENERATED = {}
+"""Traces about which HTA itself was asked: by name the document, and its tables by question."""
+
+
 def case(name):
     """Return the folder of the answers about a trace, and the rank in their names."""
-    return CASES[name.removesuffix(" (rounded)")]
+    return (name, 0) if name in GENERATED else CASES[name.removesuffix(" (rounded)")]
 
 
 def status(name):
@@ -49,6 +53,8 @@ def status(name):
 
 def table(name, question):
     """Return the table that HTA answers for the rank of a trace, or None."""
+    if name in GENERATED:
+        return GENERATED[name][1].get(question)
     folder, rank = case(name)
     path = ANSWERS / folder / f"{question}_rank{rank}.parquet"
     if path.exists():
@@ -65,11 +71,17 @@ def rounded(name):
     return f"{name} (rounded)"
 
 
+def document_of(name):
+    if name in GENERATED:
+        return GENERATED[name][0]
+    return json.loads(gzip.decompress((SHARED / f"traces/{name}.json.gz").read_bytes()))
+
+
 @cache
 def loaded(name):
     """Read the events that HTA kept, and the window from their first to their last activity."""
     is_rounded, name = name.endswith(" (rounded)"), name.removesuffix(" (rounded)")
-    document = json.loads(gzip.decompress((SHARED / f"traces/{name}.json.gz").read_bytes()))
+    document = document_of(name)
     kept = {row["index"]: row for row in table(name, "loaded").iter_rows(named=True)}
     events = document["traceEvents"]
     positions = [place for place in range(len(events)) if place in kept]
@@ -87,6 +99,8 @@ def loaded(name):
 
 def together(name, folder):
     """Return the names of the traces that HTA analysed together."""
+    if name in GENERATED:
+        return [name]
     ranks = [each for each, (of, _) in CASES.items() if of == folder]
     return [rounded(each) for each in ranks] if "(rounded)" in name else ranks
 
@@ -113,7 +127,7 @@ def by_key(frame, key, figures, unit=1):
     """Return some columns of a table by another."""
     return {
         row[key]: tuple((row[figure] or 0) / unit for figure in figures)
-        for row in frame.iter_rows(named=True)
+        for row in frame.fill_nan(0).iter_rows(named=True)
     }
 
 
@@ -285,7 +299,8 @@ def launch_stats(name):
 def queue_length(name):
     found = table(name, "queue_length")
     theirs = dict(found.select("ev_index", "queue_length").iter_rows())
-    trace, window, positions = loaded(name)
+    _, _, positions = loaded(name)
+    trace, window = recorded(name)
     place = dict(zip(trace.events["event"], trace.events["position"], strict=True))
     ours = {
         positions[place[event]]: length
@@ -300,9 +315,8 @@ def summaries(name, asked, ours, key, count):
     """Return the statistics of a series by key, theirs and ours."""
     series = asked.removesuffix("_summary").replace("bw", "bw_gbps")
     figures = [f"{series}|{figure}" for figure in ("count", *THEIR_SUMMARY)]
-    trace, window, _ = loaded(name)
     theirs = by_key(table(name, asked), key, figures)
-    return theirs, by_key(ours(trace, window), key, (count, *OUR_SUMMARY))
+    return theirs, by_key(ours(*recorded(name)), key, (count, *OUR_SUMMARY))
 
 
 def queue_length_summary(name):
