@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from longpole.diffs.interval import Intervals
 from longpole.diffs.judgement import (
-    Judgement,
     is_beyond_noise,
-    judge_cost,
-    judge_runs,
+    judge,
     judge_step,
-    judge_steps,
+    limits_of,
     moderated_t,
+    too_few,
 )
 
 
@@ -28,25 +29,37 @@ def test_noise_alone_seldom_stands_out_and_a_change_does():
     assert moderated_t(base[:, :1], new[:, :1]) is None
 
 
-def test_the_verdict_is_held_against_the_gate():
-    steps = dict(enumerate([100.0, 101, 99, 100, 102, 98, 100, 101]))
+def judged(*interval, gate=0.03, at_any_cost=None, as_estimated=None, spread=0.0):
+    found = Intervals(interval, at_any_cost or interval, as_estimated or interval, spread)
+    return judge(found, gate, n_each=(1, 1), are_runs=False)
 
-    def judged(factor, gate=0.03):
-        new = {step: factor * length for step, length in steps.items()}
-        return judge_steps(steps, new, gate, change=factor - 1).outcome
 
-    assert [judged(factor) for factor in (1.0, 1.01, 1.2, 0.8)] == [
-        "neutral",
-        "neutral",
-        "regression",
-        "improvement",
-    ]
-    assert judge_steps({1: 1.0}, {1: 2.0}, 0.03, change=1.0).outcome == "inconclusive"
-    assert judge_runs([100, 101], [150, 151], 0.03, change=0.5).outcome == "inconclusive"
-    apart = judge_runs([100, 101, 99, 100], [150, 151, 149, 150], 0.03, change=0.5)
-    assert apart.outcome == "regression"
-    noisy = judge_steps(steps, dict(enumerate([70.0, 130] * 4)), 0.03, change=0.0)
-    assert noisy.outcome == "inconclusive"
+def test_the_whole_interval_is_held_against_the_gate_and_the_spread():
+    outcomes = [judged(*it).outcome for it in [(-0.02, 0.03), (0.04, 0.3), (-0.3, -0.04)]]
+    assert outcomes == ["neutral", "regression", "improvement"]
+    for interval in [(0.02, 0.5), (-0.5, -0.02), (-0.5, 0.5), (-0.031, 0.0)]:
+        assert judged(*interval).outcome == "inconclusive"
+    assert judged(0.04, 0.3, spread=0.05).open_by == "spread"
+    assert judged(0.06, 0.3, spread=0.05).outcome == "regression"
+
+
+def test_an_open_verdict_says_what_leaves_it_open():
+    certain, open_ = (0.1, 0.2), (0.0, 0.2)
+    assert judged(*open_, as_estimated=certain).open_by == "cost"
+    assert "--step-time" in judged(*open_, as_estimated=certain).reasons[0]
+    assert judged(*open_, as_estimated=certain, at_any_cost=certain).open_by == "machine"
+    assert judged(*open_).open_by == "noise"
+    assert judged(0.02, 0.2).open_by == "gate"
+    assert judged(*certain).open_by is None
+
+
+def test_every_nth_step_that_differs_on_both_sides_alike_is_no_noise():
+    base = {step: 100.0 + 50 * (step % 2) + step / 10 for step in range(8)}
+    new = {step: 1.1 * length for step, length in base.items()}
+    assert limits_of(base, new) == pytest.approx((0.1, 0.1))
+    assert limits_of({1: 1.0}, {1: 2.0}) is None
+    few = too_few((1, 1), are_runs=False)
+    assert (few.outcome, few.open_by) == ("inconclusive", "noise")
 
 
 def test_a_step_is_judged_by_where_it_lies_among_the_others():
@@ -55,23 +68,3 @@ def test_a_step_is_judged_by_where_it_lies_among_the_others():
     outcomes = [judge_step(others, length, 0.02).outcome for length in lengths]
     assert outcomes == ["regression", "neutral", "improvement", "neutral"]
     assert judge_step([100], 200, 0.02).outcome == "inconclusive"
-
-
-def test_a_change_that_the_cost_of_recording_may_have_made_is_no_verdict():
-    faster = Judgement("improvement", (-0.4, -0.2), ("told",))
-    asked = {"gate": 0.03, "is_estimated": True}
-    assert judge_cost(faster, None, known=0.0, **asked) == faster
-    assert judge_cost(faster, (-0.5, -0.1), known=0.0, **asked) == faster
-    for changes in [(-0.5, -0.02), (-0.5, 0.3), (0.1, 0.3)]:
-        within = judge_cost(faster, changes, known=-0.01, **asked)
-        assert within.outcome == "inconclusive"
-        assert "--step-time" in within.reasons[0]
-    # Recording does not make GPU work longer.
-    by_gpu = judge_cost(faster, (-0.5, 0.3), known=-0.2, **asked)
-    assert (by_gpu.outcome, by_gpu.reasons[1]) == ("improvement", "told")
-    against = judge_cost(faster, (-0.5, 0.3), known=0.2, **asked)
-    assert against.outcome == "inconclusive"
-    # Where steps were timed, more of their times would not help.
-    timed = judge_cost(faster, (-0.5, 0.3), known=0.0, **(asked | {"is_estimated": False}))
-    assert timed.outcome == "inconclusive"
-    assert "--step-time" not in timed.reasons[0]

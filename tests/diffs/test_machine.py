@@ -17,7 +17,7 @@ _STREAM = Stream(0, 7)
 _NAMES = ("mul", "add", "sub", "div", "exp", "log", "abs", "neg", "sin", "cos")
 PROGRAMS = SHARED / "gpu" / "programs"
 RECORDINGS = Path(__file__).parents[1] / "recordings"
-PAIRS = ["attention", "launches", "transposes", "loader", "decode", "hostwork", "optimizer"]
+PAIRS = ["attention", "launches", "transposes", "loader", "decode", "hostwork"]
 
 
 def _host_limited(n_operators):
@@ -43,22 +43,23 @@ def recorded(tmp_path):
     return recorded
 
 
-def test_a_slower_machine_is_named_with_its_factor_and_taken_out(recorded):
+def test_a_slower_machine_is_named_with_its_factor_and_part_of_the_interval(recorded):
     base, new = recorded("base", 60), recorded("new", 40, by=1.9)
     found = longpole.diff(longpole.read_trace(base), longpole.read_trace(new))
     assert found.change > 0.1
     assert found.machine.ratio == pytest.approx(1.9, rel=0.05)
-    assert found.verdict == "improvement"
-    assert found.change_on_one_machine == pytest.approx(-1 / 3, abs=0.08)
+    assert (found.verdict, found.open_by) == ("inconclusive", "machine")
+    assert found.interval[0] == pytest.approx(-1 / 3, abs=0.08)
+    assert found.interval[1] >= found.change
     assert f"{found.machine.ratio:.2f} times slower" in found.sentence
-    assert found.sentence.startswith("Improvement at the speed of the base: ")
+    assert found.sentence.startswith("Inconclusive (the machine may have made the change): ")
 
 
 def test_the_same_program_on_a_busier_machine_fails_no_gate(recorded, capsys):
     base, new = recorded("base", 60), recorded("new", 60, by=1.9)
     assert program.run(["diff", str(base), str(new), "--gate", "3%"]) == 4
     out = capsys.readouterr().out
-    assert "  Inconclusive: " in out
+    assert "  Inconclusive (the machine may have made the change): " in out
     assert "No work changed by more than the machine may have changed it." in " ".join(out.split())
 
 
@@ -112,17 +113,18 @@ def test_recorded_pairs_of_which_the_truth_is_known_improve(name):
     assert not any(row.measured > row.gain_high + 0.05 for row in alone)
 
 
-def test_sides_that_were_recorded_alike_are_compared_at_the_same_cost():
+def test_the_interval_contains_the_change_as_recorded_and_at_the_most_likely_cost():
     found = longpole.diff(*(RECORDINGS / f"masks.{side}.json.gz" for side in ("before", "after")))
-    sides = (found.base.range_ns, found.new.range_ns)
-    least, most = (new / base - 1 for base, new in zip(*sides, strict=True))
-    changes = (least, most, found.change)
-    assert found.change_range == pytest.approx((min(changes), max(changes)))
+    for change in (found.change, found.recorded_change):
+        assert found.interval[0] <= change <= found.interval[1]
     assert found.verdict == "improvement"
 
 
 @pytest.mark.skipif(not PROGRAMS.is_dir(), reason="the recordings of ../shared are not here")
-def test_sides_that_were_recorded_differently_may_have_cost_differently():
-    found = longpole.diff(*(PROGRAMS / f"masks.{name}.json.gz" for name in ("stack", "before")))
-    (base_low, base_high), (new_low, new_high) = found.base.range_ns, found.new.range_ns
-    assert found.change_range == pytest.approx((new_low / base_high - 1, new_high / base_low - 1))
+@pytest.mark.parametrize("name", ["masks", "download"])
+@pytest.mark.parametrize("sides", [("before", "stack"), ("stack", "before")], ids=str)
+def test_python_stacks_on_one_side_are_no_change_of_the_program(name, sides):
+    found = longpole.diff(*(PROGRAMS / f"{name}.{side}.json.gz" for side in sides))
+    assert found.verdict in {"neutral", "inconclusive"}
+    assert found.is_one_program
+    assert found.interval is None or found.interval[0] <= 0 <= found.interval[1]

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from longpole.cli.answer.emit import Answer
     from longpole.diffs import Diff
+    from longpole.report.document import AbstentionCode
     from longpole.report.overview import Tiles
     from longpole.report.sections import Part
     from longpole.trace.trace import Trace
@@ -49,6 +50,11 @@ _ON_PAGE: Final = 15
 """Number of changes that a page lists by default."""
 _MOST_WORK: Final = 200
 _LEAST: Final = 0.01
+_ABSTENTIONS: Final[dict[str, AbstentionCode]] = {
+    "cost": "profiler_cost",
+    "machine": "host_alone",
+}
+"""Codes of what leaves a comparison open; all else is noise."""
 _WORK: Final = {
     Column("kind"): "kind",
     Column("name", "name"): "name",
@@ -235,7 +241,7 @@ def _answer(
         schema=_SCHEMA,
         input={"path": title, "traces": [path for path, _ in traces]},
         status="abstained" if _exit_code(found, gate) == exit_codes.INCONCLUSIVE else "ok",
-        abstains_because=_abstentions(found, gate),
+        abstains_because=_abstentions(found),
         scope={"gate": found.gate},
         warnings=[warned for _, trace in traces for warned in warnings_of(trace)],
         forms_with_warnings=DATA_FORMATS,
@@ -248,22 +254,18 @@ def _answer(
     return document, _exit_code(found, gate)
 
 
-def _abstentions(found: Diff, gate: float | None) -> list[Abstention]:
+def _abstentions(found: Diff) -> list[Abstention]:
     if found.verdict != "inconclusive":
-        is_open = _exit_code(found, gate) == exit_codes.INCONCLUSIVE
-        return [Abstention("host_alone")] if is_open else []
+        return []
     if any(it.is_grave for it in (*found.base.damage, *found.new.damage)):
         return [Abstention("damaged")]
     if not found.is_one_program:
         return [Abstention("unrelated")]
-    is_by_cost = found.is_open_by_cost and found.range_sources != {"measured"}
-    return [Abstention("profiler_cost" if is_by_cost else "noise")]
+    return [Abstention(_ABSTENTIONS.get(found.open_by or "noise", "noise"))]
 
 
 def _exit_code(found: Diff, gate: float | None) -> int:
     if found.verdict == "inconclusive":
-        return exit_codes.INCONCLUSIVE
-    if gate is not None and found.rests_on_host and found.verdict != "neutral":
         return exit_codes.INCONCLUSIVE
     is_worse = gate is not None and found.verdict == "regression"
     return exit_codes.FINDINGS if is_worse else exit_codes.OK
@@ -339,12 +341,10 @@ def _tiles(found: Diff) -> Tiles:
 def _interval(found: Diff) -> str:
     from longpole.diffs.sentences import percent
 
-    if found.machine_matters:
-        return f"{percent(found.change_on_one_machine)} at the speed of the base"
     if found.interval is None:
         return ""
-    ends = [*found.interval, *(found.change_range or ())]
-    return f"between {percent(min(ends))} and {percent(max(ends))}"
+    low, high = map(percent, found.interval)
+    return f"between {low} and {high}"
 
 
 def _path_stacks(found: Diff) -> list[Stack]:

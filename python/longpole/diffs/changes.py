@@ -33,9 +33,6 @@ _BY_NAME: Final = ("runtime", "host_gap")
 # share their operators; two models of one library share only the common operators.
 _LEAST_SIMILAR: Final = 0.4
 
-# Device times that differ by less count as unchanged.
-_UNCHANGED: Final = 0.03
-
 STEP_NAME: Final = (r"^(ProfilerStep#)\d+$", "${1}N")
 """Names of step annotations, with any number."""
 _CLOSE: Final = ("same", "reshaped", "renamed")
@@ -111,16 +108,6 @@ class Work:
             )
             for group in self.groups
         )
-
-    @property
-    def rests_on_host(self) -> bool:
-        """Whether both sides do the same work equally often, with unchanged device times."""
-        is_same = all(group.has_same_counts for group in self.groups)
-        devices = [group for group in self.groups if group.kind in _DEVICE_KINDS]
-        base_ns, new_ns = (
-            sum(float(group.times_ns[side].mean()) for group in devices) for side in (0, 1)
-        )
-        return is_same and abs(new_ns - base_ns) <= _UNCHANGED * max(base_ns, 1.0)
 
 
 def work_of(base: Side, new: Side) -> Work:

@@ -17,19 +17,9 @@ from longpole.diffs.evidence import (
     are_single,
     are_timed,
     evidence_of,
-    timed_or_mean_ns,
 )
-from longpole.diffs.judgement import (
-    Judgement,
-    if_both,
-    judge_cost,
-    judge_machine,
-    judge_runs,
-    judge_step,
-    judge_steps,
-    judge_timings,
-)
-from longpole.diffs.machine import means_on_one_machine_ns
+from longpole.diffs.interval import intervals_of
+from longpole.diffs.judgement import Judgement, judge, judge_step, too_few
 from longpole.diffs.runs import (
     Runs,
     counted_alike,
@@ -53,7 +43,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from longpole.diffs.changes import Work
-    from longpole.diffs.machine import Machine, Threads
+    from longpole.diffs.machine import Threads
     from longpole.diffs.setups import Setup
     from longpole.diffs.sides import Side
     from longpole.engine.question import QuestionParts
@@ -134,7 +124,7 @@ def diff(
     work = work_of(old, now)
     evidence = evidence_of((old, now), work, sides, is_same_program=is_same_program)
     evidence = replace(evidence, left_out=left_out)
-    judgement = _judged(sides, work, gate, evidence)
+    judgement = _judged(sides, (old, now), work, gate, evidence)
     return _answer((old, now), work, judgement, gate, sides, evidence=evidence)
 
 
@@ -198,10 +188,12 @@ def _question(
     return Question(step_time_ns=time_ns, as_recorded=as_recorded, **question)
 
 
-def _judged(sides: list[Runs], work: Work, gate: float, evidence: Evidence) -> Judgement:
-    base, new = sides
+def _judged(
+    sides: list[Runs], pair: tuple[Side, Side], work: Work, gate: float, evidence: Evidence
+) -> Judgement:
     if any(it.is_grave for side in sides for it in side.damage):
         return Judgement("inconclusive", None, (_DAMAGED,))
+    base, new = sides
     lengths = [[lengths_ns(run) for run in side.runs] for side in sides]
     is_alike = lengths[0] == lengths[1] and base.timed_ns == new.timed_ns
     if is_alike and not work.n_differences:
@@ -209,47 +201,19 @@ def _judged(sides: list[Runs], work: Work, gate: float, evidence: Evidence) -> J
     if not evidence.is_one_program:
         reason = _NOTHING_TO_COMPARE if work.similarity is None else _UNRELATED
         return Judgement("inconclusive", None, (reason,))
-    if are_single(sides):
-        return _of_single_runs(sides, work, gate, evidence)
-    means = base.means_ns, new.means_ns
-    change = median(means[1]) / max(median(means[0]), 1.0) - 1
-    return judge_runs(means[0], means[1], gate, change=change)
-
-
-def _of_single_runs(sides: list[Runs], work: Work, gate: float, evidence: Evidence) -> Judgement:
-    """Judge one run of each side by its timed steps, or else by its recorded steps."""
-    base, new = sides
-    is_same = work.is_same
-    if are_timed(sides):
-        found = judge_timings(base.timed_ns, new.timed_ns, gate, is_same_work=is_same)
-    else:
-        lengths = lengths_ns(base.runs[0]), lengths_ns(new.runs[0])
-        change = new.means_ns[0] / max(base.means_ns[0], 1.0) - 1
-        found = judge_steps(*lengths, gate, change=change, is_same_work=is_same)
-    machine = evidence.machine
-    if machine is not None and machine.differs:
-        on_one_machine = _on_one_machine(found, sides, machine, gate)
-        found = if_both(found, on_one_machine) if are_timed(sides) else on_one_machine
-    known = evidence.device_change_ns / max(base.means_ns[0], 1.0)
-    is_estimated = any(side.range_source == "estimated" for side in sides)
-    changes = evidence.change_range
-    return judge_cost(found, changes, known=known, gate=gate, is_estimated=is_estimated)
-
-
-def _on_one_machine(
-    found: Judgement, sides: list[Runs], machine: Machine, gate: float
-) -> Judgement:
-    """Judge the change that remains if the new side's host is as fast as the base's."""
-    [[old, *_]], [[new, *_]] = (side.runs for side in sides)
-    base_ns, new_ns = timed_or_mean_ns((old, new), sides)
-    means_ns = means_on_one_machine_ns(new, machine)
-    shares = [mean_ns / max(new.mean_ns, 1.0) for mean_ns in means_ns]
-    middle, least, most = (share * new_ns / max(base_ns, 1.0) for share in shares)
-    interval = found.interval or (0.0, 0.0)
-    half = (interval[1] - interval[0]) / 2 * shares[0]
-    return judge_machine(
-        (least - 1 - half, most - 1 + half), middle - 1, gate, found, machine.ratio
+    are_runs = not are_single(sides)
+    n_each = len(base.runs), len(new.runs)
+    found = intervals_of(
+        sides,
+        pair,
+        machine=evidence.machine,
+        is_same_work=work.is_same,
+        are_recorded_alike=evidence.are_recorded_alike,
     )
+    if found is None:
+        n_steps = len(lengths[0][0]), len(lengths[1][0])
+        return too_few(n_each if are_runs else n_steps, are_runs=are_runs)
+    return judge(found, gate, n_each=n_each, are_runs=are_runs)
 
 
 def _answer(
@@ -276,6 +240,7 @@ def _answer(
         reasons=(*_machine_reason(setups), *judgement.reasons, *_of_threads(evidence.threads)),
         gate=gate,
         change=change,
+        recorded_change=_recorded_change(base, new),
         interval=judgement.interval,
         is_related=work.is_related,
         is_one_program=evidence.is_one_program,
@@ -292,11 +257,16 @@ def _answer(
         counts=evidence.counts,
         predictions=evidence.predictions,
         machine=evidence.machine,
-        change_on_one_machine=judgement.change,
-        rests_on_host=are_single(sides) and work.rests_on_host,
-        change_range=evidence.change_range,
+        open_by=judgement.open_by,
     )
     return replace(found, sentence=sentence(found))
+
+
+def _recorded_change(base: DiffSide, new: DiffSide) -> float | None:
+    """Return the change of the mean step as recorded."""
+    if not base.recorded_mean_ns:
+        return None
+    return new.recorded_mean_ns / base.recorded_mean_ns - 1
 
 
 def _machine_reason(setups: Iterable[Setup]) -> list[str]:

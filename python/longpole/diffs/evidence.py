@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.diffs.account import path_changes
 from longpole.diffs.counts import counts_of
 from longpole.diffs.judgement import FEWEST
-from longpole.diffs.machine import Machine, Threads, machine_of, means_on_one_machine_ns
+from longpole.diffs.machine import Machine, Threads, machine_of, mean_on_one_machine_ns
 from longpole.diffs.predictions import predictions
 from longpole.diffs.rewrites import contents_of, same_kernels
 from longpole.diffs.setups import differing, setups_of
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from longpole.diffs.runs import Runs
     from longpole.diffs.sides import Side
     from longpole.diffs.values import Counts, PathChange, Prediction
-
-_DEVICE_KINDS: Final = ("kernel", "copy", "communication")
+    from longpole.trace.trace import Trace
 
 # The causes that these remedies address also slow down operators that did not change.
 _SLOW_ALL_OPERATORS: Final = frozenset({"interpreter_lock", "host_threads"})
@@ -37,23 +36,13 @@ class Evidence:
     machine: Machine | None = None
     threads: Threads | None = None
     """How unchanged operators differ, if threads changed in opposite ways."""
-    change_range: tuple[float, float] | None = None
-    """Range of the change that the estimated cost of recording leaves, if any."""
+    are_recorded_alike: bool = True
+    """Whether both sides were recorded by one version of a profiler with the same options."""
     is_one_recording: bool = False
     left_out: tuple[int, ...] = ()
     """Ranks that are left out, because a trace is damaged."""
     is_stated: bool = False
     """Whether the caller says that both sides are one program, though little work corresponds."""
-
-    @property
-    def device_change_ns(self) -> float:
-        """Change of the path by GPU work that takes longer or shorter, which recording does not."""
-        parts = [
-            sorted((row.change_ns, (row.new_work_ns or 0.0) - (row.base_work_ns or 0.0)), key=abs)
-            for row in self.path
-            if row.kind in _DEVICE_KINDS
-        ]
-        return sum(smaller for smaller, larger in parts if smaller * larger > 0)
 
 
 def evidence_of(
@@ -88,7 +77,7 @@ def evidence_of(
         path=path_changes(*pair),
         machine=machine,
         threads=compared if isinstance(compared, Threads) else None,
-        change_range=_cost_changes(sides, work),
+        are_recorded_alike=_are_recorded_alike(sides),
     )
 
 
@@ -96,7 +85,7 @@ def _share_on_one_machine(side: Side, machine: Machine | None) -> float:
     """Return the mean step at the speed of the base's machine, divided by the mean step."""
     if machine is None or not machine.differs or not side.mean_ns:
         return 1.0
-    return means_on_one_machine_ns(side, machine)[0] / side.mean_ns
+    return mean_on_one_machine_ns(side, machine) / side.mean_ns
 
 
 def timed_or_mean_ns(pair: tuple[Side, Side], sides: list[Runs]) -> tuple[float, float]:
@@ -120,34 +109,28 @@ def _machine(base: Side, new: Side, sides: list[Runs]) -> Machine | Threads | No
     return machine_of(base, new)
 
 
-def _cost_changes(sides: list[Runs], work: Work) -> tuple[float, float] | None:
-    """Return the range of the change that the estimated cost of recording leaves, if any.
-
-    Sides that were recorded alike are compared at the same cost: the least, the most, and the
-    estimated one. If they do the same work, only the host can differ, and the cost of one side may
-    be another one.
-    """
-    if are_timed(sides):
-        return None
-    if not (are_single(sides) and any(side.range_ns for side in sides)):
-        return None
-    base, new = (side.range_ns or (side.means_ns[0],) * 2 for side in sides)
-    if not _are_recorded_alike(sides) or work.rests_on_host:
-        base = base[1], base[0]
-    pairs = [*zip(base, new, strict=True), tuple(side.means_ns[0] for side in sides)]
-    changes = [after / max(before, 1.0) - 1 for before, after in pairs]
-    return min(changes), max(changes)
-
-
 def _are_recorded_alike(sides: list[Runs]) -> bool:
     """Whether one version of a profiler recorded both sides on one machine, with the same options.
 
-    Recording Python functions is the option that costs most.
+    Python functions and shapes are the options that cost most.
     """
     traces = [trace for side in sides for trace in side.traces]
-    has_python = {(trace.events["kind"] == "python").any() for trace in traces}
+    options = {(_has_python(trace), has_shapes(trace)) for trace in traces}
     setups = setups_of(*(side.traces for side in sides))
-    return len(has_python) == 1 and not any(setup.differs for setup in setups)
+    return len(options) == 1 and not any(setup.differs for setup in setups)
+
+
+def _has_python(trace: Trace) -> bool:
+    """Whether Python functions are recorded."""
+    return bool((trace.events["kind"] == "python").any())
+
+
+def has_shapes(trace: Trace) -> bool:
+    """Whether the shapes of tensors are recorded, and were read."""
+    return any(
+        (args := trace.args(category)) is not None and "Input Dims" in args.columns
+        for category in trace.categories
+    )
 
 
 def are_timed(sides: list[Runs]) -> bool:

@@ -2,7 +2,8 @@
 
 With several runs per side, each run contributes one number, as in `longpole bench compare`. With
 one run per side, each step does: their spread is the noise within a run. The noise between runs is
-often larger and then unknown.
+often larger and then unknown. A change is certain if its whole interval lies beyond the gate and
+beyond the spread of the steps.
 
 A few steps do not show the spread of one kernel reliably. The variance of each kernel's steps is
 therefore combined with that of all work of its kind, as in a moderated t-test (Smyth, "Linear
@@ -12,12 +13,12 @@ models and empirical Bayes methods", 2004). The error rate holds for all changes
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import NormalDist, median
 from typing import TYPE_CHECKING, Final
 
 from longpole.rows.statistics.ranks import median_limits, robust_spread, shift_limits
-from longpole.words.wording import change, count
+from longpole.words.wording import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from longpole.diffs.values import Outcome
+    from longpole.diffs.interval import Intervals
+    from longpole.diffs.values import OpenBy, Outcome
 
     Steps = NDArray[np.float64]
 
@@ -40,21 +42,20 @@ _PAIRED_BELOW: Final = 0.7
 _BETWEEN_RUNS: Final = (
     "One run of each side does not show how much runs differ: give several runs of each side."
 )
-# Two runs of one program on the same model of machine often differ by less: of 73 pairs that were
-# recorded on two days, 7 differed by 3 to 10 % beyond the noise of their timings, and 3 by more.
-_BETWEEN_SESSIONS: Final = 0.10
-_SAME_WORK: Final = (
-    "Both sides do the same work equally often. Between two runs, the machine alone may change its "
-    "time by 10 %: only a larger change counts."
-)
-
+_OPEN: Final = {
+    "cost": (
+        "The change depends on what recording cost, which is estimated. Time a step of each side "
+        "without the profiler, and give both times with --step-time."
+    ),
+    "machine": (
+        "Operators that did not change ran at another speed in the new recording: the machine or "
+        "its load may have made the change."
+    ),
+    "spread": "The change is not larger than the steps of one side differ themselves.",
+    "gate": "There is a change, but the interval does not lie beyond the gate.",
+    "noise": "The interval contains both no change and a change beyond the gate.",
+}
 _WITHIN: Final = "The whole interval is within the gate."
-_NOT_BEYOND: Final = "There is a change, but the interval does not lie beyond the gate."
-_OPEN: Final = "The interval contains both no change and a change beyond the gate."
-_BY_MACHINE: Final = "The machine may have made the whole change."
-_WITHIN_MACHINE: Final = "What is left of the change is within what the machine may have done."
-_OF_INTERVAL: Final = frozenset({_WITHIN, _NOT_BEYOND, _OPEN, _BY_MACHINE, _WITHIN_MACHINE})
-"""Reasons that hold for one interval only."""
 
 # Weight of the variance of all work of a kind, as a number of further steps.
 _PRIOR_DEGREES: Final = 4.0
@@ -73,168 +74,67 @@ class Judgement:
     outcome: Outcome
     interval: tuple[float, float] | None
     reasons: tuple[str, ...]
-    change: float | None = None
-    """The change without the effect of the machine, if known."""
+    open_by: OpenBy | None = None
+    """What leaves the verdict open."""
 
 
-def judge_runs(
-    base: Sequence[float], new: Sequence[float], gate: float, *, change: float
-) -> Judgement:
-    """Compare two sets of runs by their mean step."""
-    if min(len(base), len(new)) < FEWEST:
-        few = f"{len(base)} and {len(new)} runs are too few: each side needs {FEWEST}."
-        return Judgement("inconclusive", None, (few,))
-    limits = _limits(base, new)
-    told = f"{len(base)} and {count(len(new), 'run')}, each by its mean step."
-    # The sides were recorded one after the other: only a change beyond the gate is reported.
-    return _held(limits, gate, change, (told,), beyond=gate)
+def judge(found: Intervals, gate: float, *, n_each: tuple[int, int], are_runs: bool) -> Judgement:
+    """Compare the interval of a change with the gate and with the spread of the steps.
+
+    Word, JSON and exit code follow from this one decision.
+    """
+    told = (
+        f"{n_each[0]} and {count(n_each[1], 'run')}, each by its mean step."
+        if are_runs
+        else _BETWEEN_RUNS
+    )
+    outcome = _outcome(found.whole, gate, found.spread)
+    if outcome == "neutral":
+        return Judgement(outcome, found.whole, (_WITHIN, told))
+    if outcome != "inconclusive":
+        return Judgement(outcome, found.whole, (told,))
+    open_by = _open_by(found, gate)
+    return Judgement(outcome, found.whole, (_OPEN[open_by], told), open_by)
 
 
-def judge_steps(
-    base: Mapping[int, float],
-    new: Mapping[int, float],
-    gate: float,
-    *,
-    change: float,
-    is_same_work: bool = False,
-) -> Judgement:
-    """Compare two single runs by their steps, given by number.
+def too_few(numbers: Sequence[int], *, are_runs: bool) -> Judgement:
+    """Return that there are too few steps or runs for an interval."""
+    unit = "run" if are_runs else "step"
+    known = f"{numbers[0]} and {count(numbers[1], unit)} are too few"
+    told = "" if are_runs else " to separate a change from noise"
+    few = f"{known}{told}: each side needs {FEWEST}."
+    return Judgement("inconclusive", None, (few, *(() if are_runs else (_BETWEEN_RUNS,))), "noise")
 
-    Steps with the same number are paired if that reduces noise, for example if every second step
+
+def _outcome(interval: tuple[float, float], gate: float, spread: float) -> Outcome:
+    """Return the verdict of an interval; a change lies beyond the gate and the spread of steps."""
+    low, high = interval
+    if -gate <= low and high <= gate:
+        return "neutral"
+    beyond = max(gate, spread)
+    return "regression" if low > beyond else "improvement" if high < -beyond else "inconclusive"
+
+
+def _open_by(found: Intervals, gate: float) -> OpenBy:
+    """Return what a conclusive verdict lacks: the first part of the interval that is open."""
+    if _outcome(found.as_estimated, gate, found.spread) != "inconclusive":
+        at_any_cost = _outcome(found.at_any_cost, gate, found.spread)
+        return "cost" if at_any_cost == "inconclusive" else "machine"
+    low, high = found.whole
+    if low <= 0 <= high:
+        return "noise"
+    return "spread" if min(abs(low), abs(high)) > gate else "gate"
+
+
+def limits_of(base: Mapping[int, float], new: Mapping[int, float]) -> tuple[float, float] | None:
+    """Return the limits of the change of steps or runs, given by number; None if there are few.
+
+    Those with the same number are paired if that reduces noise, for example if every second step
     does something else.
     """
     if min(len(base), len(new)) < FEWEST:
-        n_steps = f"{len(base)} and {count(len(new), 'step')}"
-        few = f"{n_steps} are too few to separate a change from noise: each side needs {FEWEST}."
-        return Judgement("inconclusive", None, (few, _BETWEEN_RUNS))
-    limits = _paired_limits(base, new) or _limits([*base.values()], [*new.values()])
-    return _of_two_runs(limits, gate, change, is_same_work=is_same_work)
-
-
-def judge_timings(
-    base: Sequence[float], new: Sequence[float], gate: float, *, is_same_work: bool = False
-) -> Judgement:
-    """Compare two single runs by steps that were timed without the profiler."""
-    limits, change = _limits(base, new), median(new) / median(base) - 1
-    return _of_two_runs(limits, gate, change, is_same_work=is_same_work)
-
-
-def _of_two_runs(
-    limits: tuple[float, float] | None,
-    gate: float,
-    change: float,
-    *,
-    is_same_work: bool,
-) -> Judgement:
-    """Compare two single runs; a small change of the same work may be that of the machine."""
-    beyond = _BETWEEN_SESSIONS if is_same_work else 0.0
-    reasons = (*((_SAME_WORK,) if is_same_work else ()), _BETWEEN_RUNS)
-    return _held(limits, gate, change, reasons, beyond=beyond)
-
-
-def judge_machine(
-    interval: tuple[float, float],
-    change: float,
-    gate: float,
-    found: Judgement,
-    ratio: float,
-) -> Judgement:
-    """Compare two single runs from machines, or under loads, of different speed.
-
-    Parameters
-    ----------
-    interval
-        The change of the mean step if the base's host had run both sides.
-    change
-        Its middle.
-    gate
-        The smallest change that matters.
-    found
-        The judgement of the steps as recorded.
-    ratio
-        Time of unchanged operators on the new side divided by that of the base.
-    """
-    slower = "slower" if ratio > 1 else "faster"
-    times = max(ratio, 1 / ratio)
-    told = (
-        f"Operators that both sides call alike ran {times:.2f} times {slower} in the new "
-        "recording: the machine, its load, or another thread of the program changed. That is taken "
-        "out of the interval."
-    )
-    reasons = (told, *(it for it in found.reasons if it not in _OF_INTERVAL))
-    if found.interval is None:
-        return Judgement("inconclusive", None, reasons, change)
-    low, high = interval
-    if change >= gate and low > 0:
-        return Judgement("regression", interval, reasons, change)
-    if change <= -gate and high < 0:
-        return Judgement("improvement", interval, reasons, change)
-    if -gate <= low and high <= gate:
-        if found.outcome == "neutral":
-            return Judgement("neutral", interval, reasons, change)
-        return Judgement("inconclusive", interval, (_BY_MACHINE, *reasons), change)
-    return Judgement("inconclusive", interval, (_WITHIN_MACHINE, *reasons), change)
-
-
-def if_both(found: Judgement, on_one_machine: Judgement) -> Judgement:
-    """Withdraw a change of timed steps that the speed of the machine may have made.
-
-    The machine is compared while it records, the steps are timed before and after that.
-    """
-    if found.outcome == on_one_machine.outcome:
-        return on_one_machine
-    why = "The timed steps and unchanged operators leave it open whether the program changed."
-    reasons = (why, *(it for it in on_one_machine.reasons if it not in _OF_INTERVAL))
-    return replace(on_one_machine, outcome="inconclusive", reasons=reasons)
-
-
-def judge_cost(
-    found: Judgement,
-    changes: tuple[float, float] | None,
-    *,
-    known: float,
-    gate: float,
-    is_estimated: bool,
-) -> Judgement:
-    """Withdraw a change that is not certain without the profiler.
-
-    Parameters
-    ----------
-    found
-        The judgement of the estimated steps.
-    changes
-        The smallest and the greatest change that the ranges of both steps without the profiler
-        leave; None if the steps are known.
-    known
-        The part of the change that GPU work makes, whose times recording does not change.
-    gate
-        The smallest change that matters.
-    is_estimated
-        Whether the step without the profiler is estimated, on one side at least.
-    """
-    if changes is None or found.outcome not in {"regression", "improvement"}:
-        return found
-    if all(_agrees(each, found, gate) for each in changes):
-        return found
-    if _agrees(known, found, gate):
-        told = (
-            "The verdict holds regardless of the cost of recording: GPU activities changed, which "
-            f"recording does not slow down, by {change(known)} of the step."
-        )
-        return replace(found, reasons=(told, *found.reasons))
-    why = (
-        "The change depends on what recording cost, which is estimated. Time a step of each side "
-        "without the profiler, and give both times with --step-time."
-        if is_estimated
-        else "Steps that were timed without the profiler differ by as much as the sides. Give "
-        "several runs of each side."
-    )
-    return Judgement("inconclusive", found.interval, (why, *found.reasons), found.change)
-
-
-def _agrees(part: float, found: Judgement, gate: float) -> bool:
-    """Whether a change is beyond the gate in the direction of a judgement."""
-    return abs(part) >= gate and (part > 0) == (found.outcome == "regression")
+        return None
+    return _paired_limits(base, new) or _limits([*base.values()], [*new.values()])
 
 
 def judge_step(others: Sequence[float], length_ns: float, gate: float) -> Judgement:
@@ -274,28 +174,6 @@ def _limits(base: Sequence[float], new: Sequence[float]) -> tuple[float, float] 
     logs = [[math.log(max(each, 1.0)) for each in side] for side in (base, new)]
     _, limits = shift_limits(logs[0], logs[1], _LEVEL)
     return None if limits is None else (math.expm1(limits.low), math.expm1(limits.high))
-
-
-def _held(
-    limits: tuple[float, float] | None,
-    gate: float,
-    change: float,
-    told: tuple[str, ...],
-    *,
-    beyond: float,
-) -> Judgement:
-    """Compare an interval and the change of the mean with the gate."""
-    if limits is None:
-        return Judgement("inconclusive", None, ("There are too few for an interval.", *told))
-    low, high = limits
-    if -gate <= low and high <= gate:
-        return Judgement("neutral", limits, (_WITHIN, *told))
-    if low > beyond and change >= gate:
-        return Judgement("regression", limits, told)
-    if high < -beyond and change <= -gate:
-        return Judgement("improvement", limits, told)
-    why = _NOT_BEYOND if low > 0 or high < 0 else _OPEN
-    return Judgement("inconclusive", limits, (why, *told))
 
 
 def _spread(lengths: Sequence[float]) -> str:

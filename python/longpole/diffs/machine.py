@@ -131,20 +131,9 @@ def _self_times(side: Side) -> pl.DataFrame:
     )
 
 
-def means_on_one_machine_ns(side: Side, machine: Machine) -> tuple[float, float, float]:
-    """Return the mean step of the new side as if it had run on the base's machine.
-
-    Returns
-    -------
-    tuple
-        With the median ratio, and the shortest and longest with the quartiles.
-    """
-    at = {ratio: _mean_ns(side, ratio) for ratio in {machine.ratio, machine.low, machine.high}}
-    return at[machine.ratio], min(at.values()), max(at.values())
-
-
-def _mean_ns(side: Side, ratio: float) -> float:
-    """Return the mean step with host times divided by a ratio."""
-    changes: list[Change] = [Scale(by=round(1 / ratio, 9), kind=kind) for kind in HOST_KINDS]
+def mean_on_one_machine_ns(side: Side, machine: Machine) -> float:
+    """Return the mean step of the new side as if it had run on the base's machine."""
+    by = round(1 / machine.ratio, 9)
+    changes: list[Change] = [Scale(by=by, kind=kind) for kind in HOST_KINDS]
     path = side.account_path
     return max(0.0, side.mean_ns - path.what_if(changes).gain_ns / side.n_account)

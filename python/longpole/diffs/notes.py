@@ -53,7 +53,7 @@ def notes_of(diff: Findings, shown: list[Change], *, is_brief: bool) -> Iterator
     if not diff.is_one_program:
         yield from (*diff.reasons, *_side_notes(diff))
         return
-    yield from (*_interval(diff), *diff.reasons, *_of_cost(diff))
+    yield from (*_interval(diff), *diff.reasons)
     yield from (*_legend(diff, shown, is_brief=is_brief), *_other_shapes(diff), *_overlaps(diff))
     alike = diff.similarity if diff.is_related else None
     if alike is not None and alike < (_MOSTLY_ALIKE if is_brief else 1):
@@ -75,28 +75,27 @@ def _interval(diff: Findings) -> Iterator[str]:
     if diff.interval is None or not diff.n_differences:
         return
     low, high = map(percent, diff.interval)
-    if diff.machine_matters:
-        based = "At the speed of the base"
-    elif diff.is_one_recording:
+    if diff.is_one_recording:
         based = "Against each other step"
     elif diff.base.timed_ns:
         based = "By these timings"
     elif diff.base.n_runs == diff.new.n_runs == 1:
         based = "By the steps of these two runs"
     else:
-        based = "With 95 % confidence"
-    yield f"{based}, the change lies between {low} and {high}; the gate is {share(diff.gate)}."
+        based = "By these runs"
+    rest = _at_any_cost(diff)
+    lies = f"the change lies between {low} and {high}; the gate is {share(diff.gate)}"
+    yield f"{based}{rest}, {lies}."
 
 
-def _of_cost(diff: Findings) -> Iterator[str]:
-    """Return the range of the change that the cost of recording leaves."""
-    if diff.change_range is None or not diff.n_differences:
-        return
-    limits = " and ".join(map(percent, diff.change_range))
-    if diff.range_sources == {"measured"}:
-        yield f"The steps timed without the profiler leave the change between {limits}."
-    else:
-        yield f"What recording cost is estimated, and leaves the change between {limits}."
+def _at_any_cost(diff: Findings) -> str:
+    """Return what else the interval allows for."""
+    is_estimated = "estimated" in diff.range_sources
+    allowed = [
+        *(["at every possible cost of recording"] if is_estimated else []),
+        *(["at equal speed of the machine"] if diff.machine_matters else []),
+    ]
+    return f", {listing(allowed)}" if allowed else ""
 
 
 def _are_without_profiler(diff: Findings) -> bool:

@@ -99,7 +99,7 @@ _NO_WORK: Final = "neither trace has launches or operators to compare"
 
 def _compared(diff: Findings) -> str:
     base, new = diff.base, diff.new
-    verdict = " ".join(filter(None, [_outcome(diff), described(diff.setups)]))
+    verdict = " ".join(filter(None, [diff.verdict.capitalize(), described(diff.setups)]))
     unit = "step" if base.unit == new.unit == "step" else "window"
     if diff.n_differences == 0 and diff.change == 0:
         length = duration(round(base.mean_ns))
@@ -118,21 +118,18 @@ def _compared(diff: Findings) -> str:
         )
     told = f"{verdict}{_why_open(diff)}: the {mean_of(diff)}{unit} goes from {times}"
     told += _without_profiler(diff)
-    told += f" ({percent(diff.change)}; {numbers(base)} and {numbers(new)})"
+    told += f" ({_change(diff)}; {numbers(base)} and {numbers(new)})"
     told += f"{_on_one_machine(diff)}."
     if not diff.is_related:
         return " ".join([told, *_other_work(diff), *_predicted(diff)])
     return " ".join([told, *_causes(diff), *_predicted(diff)])
 
 
-def _outcome(diff: Findings) -> str:
-    """Return the verdict, with its condition if the recorded step changed the other way."""
-    outcome = diff.verdict.capitalize()
-    if diff.change is None or diff.change_on_one_machine is None:
-        return outcome
-    is_opposite = diff.change * diff.change_on_one_machine < 0
-    is_judged = diff.verdict in {"improvement", "regression"}
-    return f"{outcome} at the speed of the base" if is_opposite and is_judged else outcome
+def _change(diff: Findings) -> str:
+    """Return the change, and that of the recorded steps if it is another one."""
+    told, recorded = percent(diff.change), percent(diff.recorded_change)
+    is_other = _without_profiler(diff) and told != recorded
+    return f"{told}, as recorded {recorded}" if is_other else told
 
 
 def _seem(diff: Findings) -> str:
@@ -166,10 +163,10 @@ def _similarity(diff: Findings) -> str:
 
 def _why_open(diff: Findings) -> str:
     """Return what is missing for a verdict: certain times, or enough runs or steps of each side."""
-    if diff.is_open_by_cost:
-        if diff.range_sources == {"measured"}:
-            return " (steps timed without the profiler differ by as much)"
+    if diff.open_by == "cost":
         return " (the change depends on what recording cost)"
+    if diff.open_by == "machine":
+        return " (the machine may have made the change)"
     sides = (diff.base, diff.new)
     if any(side.timed_ns for side in sides):
         return ""
@@ -198,11 +195,7 @@ def _on_one_machine(diff: Findings) -> str:
         return ""
     times = max(machine.ratio, 1 / machine.ratio)
     slower = "slower" if machine.ratio > 1 else "faster"
-    told = f"; operators that did not change ran {times:.2f} times {slower} than in the base"
-    if diff.interval is None:
-        return told
-    low, high = map(percent, diff.interval)
-    return f"{told}, and at the same speed the change lies between {low} and {high}"
+    return f"; operators that did not change ran {times:.2f} times {slower} than in the base"
 
 
 def _other_work(diff: Findings) -> list[str]:

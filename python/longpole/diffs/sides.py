@@ -126,16 +126,21 @@ class Side:
         return sum(self.lengths_ns) / self.n_steps
 
     @cached_property
-    def recorded_mean_ns(self) -> float:
-        """Return the mean length of a step as recorded."""
+    def recorded_lengths_ns(self) -> list[int]:
+        """Return the length of each step as recorded."""
         import polars as pl
 
         if self.recorded is self.trace or not self.has_steps:
-            return self.mean_ns
+            return self.lengths_ns
         marked = frame_of(self.recorded.core.steps(self.answer.question.step_name))
         steps = marked.filter(pl.col("event").is_in(self.steps["event"].implode()))
-        lengths = steps["window_end_ns"] - steps["window_start_ns"]
-        return float(lengths.sum()) / max(steps.height, 1)
+        steps = steps.sort("start_ns")
+        return (steps["window_end_ns"] - steps["window_start_ns"]).to_list()
+
+    @property
+    def recorded_mean_ns(self) -> float:
+        """Return the mean length of a step as recorded."""
+        return sum(self.recorded_lengths_ns) / self.n_steps
 
     @property
     def range_ns(self) -> tuple[float, float] | None:

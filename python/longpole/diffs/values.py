@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Literal
 
 from longpole.answer import Verdict
 from longpole.answer.answer import Answer
@@ -13,10 +13,8 @@ from longpole.diffs.setups import Setup
 from longpole.files.damage import Damage
 from longpole.words.data import HIDDEN, Data, computed
 
-# If the machine's effect is a smaller share of the step, it is not mentioned.
-_MATTERS: Final = 0.005
-
 Outcome = Literal["regression", "improvement", "neutral", "inconclusive"]
+OpenBy = Literal["cost", "machine", "spread", "gate", "noise"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +173,12 @@ class Findings(Data):
     gate: float
     """The smallest change that matters."""
     change: float | None
-    """Change of the mean step, as a fraction of the base."""
+    """Change of the mean step without the profiler, as a fraction of the base."""
+    recorded_change: float | None
+    """Change of the mean step as recorded."""
     interval: tuple[float, float] | None
-    """Interval that contains the change with 95 % confidence, as fractions."""
+    """Interval that contains the change, as fractions: the 95 % intervals at every cost of
+    recording, from none to the most, and the change at equal speed of the machines."""
     is_related: bool
     """Whether enough launches or operators have a counterpart to compare them."""
     is_one_program: bool
@@ -207,12 +208,10 @@ class Findings(Data):
     """Predictions of the base's verdict for the remedies that the new side applied."""
     machine: Machine | None
     """Speed of unchanged operators; null if there are too few, or several runs per side."""
-    change_on_one_machine: float | None
-    """Change of the mean step without the machine's effect, if the machine changed."""
-    rests_on_host: bool
-    """Whether two single runs do the same work equally often and differ only in host times."""
-    change_range: tuple[float, float] | None
-    """Range of the change that the estimated cost of recording leaves; null if it is known."""
+    open_by: OpenBy | None
+    """What leaves the verdict open: the cost of recording (`cost`), the speed of the `machine`, the
+    `spread` of the steps, the `gate`, which lies in the interval, or `noise`; null if nothing of
+    these does."""
 
     @property
     def is_lost(self) -> bool:
@@ -242,19 +241,8 @@ class Findings(Data):
 
     @property
     def machine_matters(self) -> bool:
-        """Whether the change is another one without the machine's effect."""
-        if self.change is None or self.change_on_one_machine is None:
-            return False
-        return abs(self.change - self.change_on_one_machine) >= _MATTERS
-
-    @property
-    def is_open_by_cost(self) -> bool:
-        """Whether the change is certain for the estimated steps, but not for their whole ranges."""
-        if self.verdict != "inconclusive" or self.interval is None or self.change_range is None:
-            return False
-        low, high = self.change_range
-        is_clear = low >= self.gate or high <= -self.gate
-        return not is_clear and not self.interval[0] <= 0 <= self.interval[1]
+        """Whether unchanged operators ran clearly faster or slower on the new side."""
+        return self.machine is not None and self.machine.differs
 
 
 def joined(names: tuple[str | None, ...]) -> str:

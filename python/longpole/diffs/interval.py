@@ -1,0 +1,262 @@
+"""The interval of the change: at every possible cost of recording, and at equal machine speed.
+
+What recording one event costs is unknown, but it is the same on both sides. The change is therefore
+computed at several costs, from none to the most that either trace allows, each time with the same
+cost on both sides. The interval contains the statistical intervals at all of these costs, and the
+change that remains if the host of the new side is as fast as that of the base.
+
+Limits: between the costs at which the graph was solved (none, the least, the usual and the most),
+the length of a step is interpolated. Other changes of the machine, such as the clock of the GPU,
+are not recognised.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import product
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Final
+
+from longpole.diffs.judgement import FEWEST, limits_of
+from longpole.diffs.machine import mean_on_one_machine_ns
+from longpole.rows.statistics.ranks import robust_spread
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from longpole.diffs.machine import Machine
+    from longpole.diffs.runs import Runs
+    from longpole.diffs.sides import Side
+
+Interval = tuple[float, float]
+Lengths = dict[int, float]
+
+N_COSTS: Final = 11
+"""Number of recording costs at which the change is computed, with none and the most."""
+
+# What the bounds of a step include for the spread between runs: 10 % if the host limits it, else
+# 2 %. The host does if recording costs more than 1/500 of the step.
+_OF_RUNS: Final = (0.02, 0.10)
+_HOST_LIMITS: Final = 1 / 500
+
+# Operators of machines that differ by less run at the same speed.
+_SAME_SPEED: Final = 0.002
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """The change as an interval, from the whole one to one that takes least into account."""
+
+    whole: Interval
+    """At every recording cost, and at equal machine speed."""
+    at_any_cost: Interval
+    """At every recording cost."""
+    as_estimated: Interval
+    """At the most likely recording cost, or by the times that are known."""
+    spread: float
+    """Robust spread of the steps, or of the runs, of the side where it is greater."""
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """The length of a step of one trace, by what recording one operator costs."""
+
+    costs_ns: tuple[float, ...]
+    shares: tuple[float, ...]
+    """Length as a fraction of the recorded step, at these costs."""
+    usual_ns: float
+    """The most likely cost."""
+
+    def share(self, cost_ns: float) -> float:
+        import numpy as np
+
+        return float(np.interp(cost_ns, self.costs_ns, self.shares))
+
+
+_NO_CURVE: Final = _Curve((0.0,), (1.0,), 0.0)
+
+
+def intervals_of(
+    sides: Sequence[Runs],
+    pair: tuple[Side, Side],
+    *,
+    machine: Machine | None,
+    is_same_work: bool,
+    are_recorded_alike: bool,
+) -> Intervals | None:
+    """Return the interval of the change; None if there are too few steps or runs.
+
+    Parameters
+    ----------
+    sides
+        The runs of both sides.
+    pair
+        The traces from which details are taken.
+    machine
+        The speed of operators that did not change, if known.
+    is_same_work
+        Whether both sides do the same work equally often.
+    are_recorded_alike
+        Whether both sides were recorded with the same options. If not, the steps as recorded are
+        not comparable.
+    """
+    are_timed = all(len(side.timed_ns) >= FEWEST for side in sides)
+    if are_timed:
+        timed = [dict(enumerate(map(float, side.timed_ns))) for side in sides]
+        estimated = _changes(timed[0], timed[1])
+    else:
+        estimated = _changes(*(_lengths(side, None) for side in sides))
+    if estimated is None:
+        return None
+    if not are_timed:
+        others = _at_costs(sides, from_none=are_recorded_alike)
+    else:
+        # Two timings of one program may differ by more than their noise, so the recorded steps of
+        # the same work have to agree.
+        others = [_as_recorded(sides)] if is_same_work and are_recorded_alike else []
+    at_any_cost = _hull([estimated, *others])
+    change = _change_on_one_machine(sides, pair, machine, are_timed=are_timed)
+    whole = at_any_cost if change is None else _hull([at_any_cost, (change, change)])
+    return Intervals(whole, at_any_cost, estimated, _spread_of(sides, are_timed=are_timed))
+
+
+def _hull(intervals: Sequence[Interval]) -> Interval:
+    return min(low for low, _ in intervals), max(high for _, high in intervals)
+
+
+def _changes(base: Mapping[int, float], new: Mapping[int, float]) -> Interval | None:
+    """Return the interval of the change of steps or runs, with that of their mean."""
+    limits = limits_of(base, new)
+    if limits is None:
+        return None
+    change = fmean(new.values()) / max(fmean(base.values()), 1.0) - 1
+    return _hull([limits, (change, change)])
+
+
+def _at_costs(sides: Sequence[Runs], *, from_none: bool) -> list[Interval]:
+    """Return the interval of the change at each recording cost."""
+    found: list[Interval] = []
+    for cost_ns, scale in product(_costs_ns(sides, from_none=from_none), _scales(sides)):
+        lengths = [_lengths(side, cost_ns, by) for side, by in zip(sides, scale, strict=True)]
+        found += filter(None, [_changes(lengths[0], lengths[1])])
+    return found
+
+
+def _as_recorded(sides: Sequence[Runs]) -> Interval:
+    """Return the change of the mean step as recorded."""
+    base_ns, new_ns = (median(side.recorded_means_ns) for side in sides)
+    change = new_ns / max(base_ns, 1.0) - 1
+    return change, change
+
+
+def _costs_ns(sides: Sequence[Runs], *, from_none: bool) -> list[float]:
+    """Return the recording costs of an operator at which the change is computed.
+
+    The most of each trace bounds the same cost, so the smallest of them does.
+    """
+    import numpy as np
+
+    curves = [_curve(trace) for side in sides for run in side.runs for trace in run]
+    known = [curve for curve in curves if curve is not _NO_CURVE]
+    if not known:
+        return [0.0]
+    first = 0.0 if from_none else min(curve.costs_ns[1] for curve in known)
+    most = max(first, min(curve.costs_ns[-1] for curve in known))
+    return [float(cost_ns) for cost_ns in np.linspace(first, most, N_COSTS)]
+
+
+def _scales(sides: Sequence[Runs]) -> list[tuple[float, float]]:
+    """Return the factors on both sides' steps that times measured without the profiler leave."""
+    each: list[list[float]] = []
+    for side in sides:
+        known = side.range_ns if side.range_source == "measured" else None
+        [mean_ns, *_] = side.means_ns
+        each.append([1.0] if known is None else [it / max(mean_ns, 1.0) for it in known])
+    return list(product(each[0], each[1]))
+
+
+def _lengths(side: Runs, cost_ns: float | None, by: float = 1.0) -> Lengths:
+    """Return the length of each run, or of each step of the only run, at a recording cost.
+
+    None is the most likely cost of each trace.
+    """
+    runs = [_run_lengths(run, cost_ns) for run in side.runs]
+    if len(runs) == 1:
+        return {step: by * length for step, length in runs[0].items()}
+    return {number: by * fmean(run.values()) for number, run in enumerate(runs)}
+
+
+def _run_lengths(run: Sequence[Side], cost_ns: float | None) -> Lengths:
+    """Return the length of each step of a run: that of its longest rank."""
+    of_ranks = [
+        dict(zip(side.steps["step"].to_list(), _side_lengths(side, cost_ns), strict=True))
+        for side in run
+    ]
+    common = set.intersection(*(set(each) for each in of_ranks))
+    if not common:
+        return of_ranks[0]
+    return {step: max(each[step] for each in of_ranks) for step in sorted(common)}
+
+
+def _side_lengths(side: Side, cost_ns: float | None) -> list[float]:
+    """Return the length of each step of a trace at a recording cost."""
+    curve = _curve(side)
+    usual = list(map(float, side.lengths_ns))
+    if cost_ns is None or curve is _NO_CURVE:
+        return usual
+    share, at_usual = curve.share(cost_ns), curve.share(curve.usual_ns)
+    if cost_ns >= curve.usual_ns or at_usual >= 1:
+        return [length * share / at_usual for length in usual]
+    part = (1 - share) / (1 - at_usual)
+    pairs = zip(side.recorded_lengths_ns, usual, strict=True)
+    return [recorded + part * (now - recorded) for recorded, now in pairs]
+
+
+def _curve(side: Side) -> _Curve:
+    """Return the length of a step at each recording cost, as far as the core has solved it.
+
+    A time that is given or measured is the only known one.
+    """
+    cost = side.trace.removed_cost
+    if cost is None or cost["status"] != "estimated" or not side.has_steps:
+        return _NO_CURVE
+    recorded_ns, usual_ns = cost["recorded_step_ns"], cost["step_ns"]
+    least_ns, most_ns = cost["least_step_ns"], cost["most_step_ns"]
+    rows = [row for row in cost["classes"] if row["event_class"].endswith("operator")]
+    if not rows or not (recorded_ns and usual_ns and least_ns and most_ns):
+        return _NO_CURVE
+    row = max(rows, key=lambda row: row["count"])
+    margin = _OF_RUNS[recorded_ns - least_ns / (1 - _OF_RUNS[0]) > _HOST_LIMITS * recorded_ns]
+    lengths = (recorded_ns, most_ns / (1 + margin), usual_ns, least_ns / (1 - margin))
+    shares = [min(1.0, length / recorded_ns) for length in lengths]
+    falling = tuple(min(shares[: place + 1]) for place in range(len(shares)))
+    costs_ns = (0.0, *(float(row[name]) for name in ("least_ns", "cost_ns", "most_ns")))
+    return _Curve(costs_ns, falling, costs_ns[2])
+
+
+def _change_on_one_machine(
+    sides: Sequence[Runs],
+    pair: tuple[Side, Side],
+    machine: Machine | None,
+    *,
+    are_timed: bool,
+) -> float | None:
+    """Return the change if the new side's host is as fast as the base's; None if it is."""
+    if machine is None or abs(machine.ratio - 1) < _SAME_SPEED:
+        return None
+    share = mean_on_one_machine_ns(pair[1], machine) / max(pair[1].mean_ns, 1.0)
+    base_ns, new_ns = (
+        float(median(side.timed_ns if are_timed else side.means_ns)) for side in sides
+    )
+    return share * new_ns / max(base_ns, 1.0) - 1
+
+
+def _spread_of(sides: Sequence[Runs], *, are_timed: bool) -> float:
+    """Return the robust spread of the steps, or of the runs, of the side where it is greater."""
+    values = [
+        side.timed_ns if are_timed else tuple(_lengths(side, None).values()) for side in sides
+    ]
+    return max(
+        math.expm1(robust_spread([math.log(max(it, 1.0)) for it in each])) for each in values
+    )

@@ -1,0 +1,106 @@
+"""The interval of the change contains what happened, whatever recording cost."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+import longpole
+from longpole.cli import program as commands
+from oracles.simulator import Machine, Run, Scale
+from oracles.simulator.losses import PlantedCosts, with_overhead
+from oracles.simulator.program import Backward, Busy, Frame
+from oracles.simulator.programs import training
+from real_traces import SHARED
+
+if TYPE_CHECKING:
+    from oracles.simulator.program import Item, Program
+
+GATE = 0.03
+ANSWERS = SHARED / "cases" / "answers"
+
+
+@dataclass
+class Pair:
+    """Recordings of both sides, and the change that was planted, without the profiler."""
+
+    base: object
+    new: object
+    free: float
+
+
+def _more_python(program: Program, extra_ns: int) -> Program:
+    """Return the program with host time before each layer."""
+
+    def edited(item: Item) -> list[Item]:
+        if isinstance(item, Frame | Backward):
+            item = replace(item, body=tuple(each for it in item.body for each in edited(it)))
+        is_layer = isinstance(item, Frame) and item.name.startswith("nn.Module")
+        return [Busy(extra_ns), item] if is_layer else [item]
+
+    return replace(program, main=tuple(each for it in program.main for each in edited(it)))
+
+
+def pair(seed: int, folder) -> Pair:
+    """Simulate a program and a changed one, with and without the cost of recording."""
+    dice = random.Random(f"interval {seed}")  # noqa: S311 - no secret
+    program = training(seed, steps=7, layers=4, world_size=1, kernel_scale=dice.choice([0.2, 1, 3]))
+    operator_ns = dice.randint(800, 3_000)
+    costs = PlantedCosts(operator_ns, round(operator_ns * dice.uniform(0.6, 1.4)), 2 * operator_ns)
+    plants = [
+        (program, []),
+        (program, [Scale("kernel", by=dice.choice([0.5, 2]))]),
+        (_more_python(program, dice.choice([5_000, 40_000])), []),
+        (program, [Scale("data_loading", by=8)]),
+    ]
+    changed, changes = plants[seed % len(plants)]
+    traces, free = [], []
+    for side, (which, scales) in enumerate([(program, []), (changed, changes)]):
+        machine = Machine(seed=2 * seed + side, spread=dice.choice([0.01, 0.04]))
+        for is_free in (False, True):
+            path = folder / f"{side}{is_free}.json"
+            Run(which if is_free else with_overhead(which, costs), machine, scales).write(path)
+            (free if is_free else traces).append(longpole.read_trace(path))
+    change = longpole.diff(*free, as_recorded=True).change
+    return Pair(*traces, change)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_interval_holds_what_was_planted_and_no_verdict_is_wrong(seed, tmp_path):
+    planted = pair(seed, tmp_path)
+    for base, new, free in (
+        (planted.base, planted.new, planted.free),
+        (planted.new, planted.base, 1 / (1 + planted.free) - 1),
+    ):
+        found = longpole.diff(base, new, gate=GATE)
+        low, high = found.interval
+        assert low - 0.002 <= free <= high + 0.002
+        right = {
+            "regression": free > GATE,
+            "improvement": free < -GATE,
+            "neutral": abs(free) <= GATE + 0.002,
+            "inconclusive": True,
+        }
+        assert right[found.verdict]
+
+
+def test_text_json_and_exit_code_are_one_decision(tmp_path, capsys):
+    planted = pair(3, tmp_path)
+    paths = [str(tmp_path / f"{side}False.json") for side in (0, 1)]
+    found = longpole.diff(planted.base, planted.new)
+    assert found.verdict == "regression"
+    for gate, code in (("3%", 1), (f"{found.interval[0] - 0.01:.3f}", 1), ("0.99", 4)):
+        assert commands.run(["diff", *paths, "--gate", gate]) == code
+        word = "Regression" if code == 1 else "Inconclusive"
+        assert f"  {word}" in capsys.readouterr().out
+    assert commands.run(["diff", *reversed(paths), "--gate", "3%"]) == 0
+
+
+@pytest.mark.skipif(not ANSWERS.is_dir(), reason="the cases of ../shared are not here")
+def test_a_change_far_above_the_gate_fails_it_with_one_run_of_each_side(capsys):
+    sides = [str(ANSWERS / f"gate_{side}.json.gz") for side in ("before", "after")]
+    assert commands.run(["diff", *sides, "--gate", "5%"]) == 1
+    assert "  Regression: " in capsys.readouterr().out
