@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from contextlib import suppress
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
@@ -178,6 +178,12 @@ class Place(NamedTuple):
         return (self.lane, self.start_ns, self.end_ns)
 
 
+# Named tuples of the core's rows, made without a call of Python for each: there may be 100,000.
+_on_thread: Final[Callable[[tuple[Any, ...]], OnThread]] = partial(tuple.__new__, OnThread)
+_activity: Final[Callable[[tuple[Any, ...]], Activity]] = partial(tuple.__new__, Activity)
+_place: Final[Callable[[tuple[Any, ...]], Place]] = partial(tuple.__new__, Place)
+
+
 class Facts:
     """The facts about the windows of a verdict, or about those that represent them."""
 
@@ -283,13 +289,13 @@ class Facts:
     def annotations(self, *prefixes: str) -> list[OnThread]:
         """List the annotations of threads whose names have one of some prefixes."""
         rows = self.core.on_threads(["annotation"], 0, list(prefixes))
-        return [*map(OnThread._make, rows)]
+        return [*map(_on_thread, rows)]
 
     def long_events(self, share: float) -> list[OnThread]:
         """List operators, calls, functions and annotations that take a given share of a window."""
         kinds = ["operator", "runtime", "driver", "python", "annotation"]
         rows = self.core.on_threads(kinds, round(share * self.mean_ns), [])
-        return [*map(OnThread._make, rows)]
+        return [*map(_on_thread, rows)]
 
     @cached_property
     def has_stacks(self) -> bool:
@@ -298,18 +304,18 @@ class Facts:
 
     def operators(self, *prefixes: str) -> list[OnThread]:
         """List the operators whose names have one of some prefixes."""
-        return [*map(OnThread._make, self.core.on_threads(["operator"], 0, list(prefixes)))]
+        return [*map(_on_thread, self.core.on_threads(["operator"], 0, list(prefixes)))]
 
     def calls(self, *roles: str) -> list[OnThread]:
         """List the runtime API calls with some roles; see `Trace.api_roles`."""
         if roles not in self._of_roles:
-            self._of_roles[roles] = [*map(OnThread._make, self.core.calls(list(roles)))]
+            self._of_roles[roles] = [*map(_on_thread, self.core.calls(list(roles)))]
         return self._of_roles[roles]
 
     def calls_named(self, *prefixes: str) -> list[OnThread]:
         """List the calls of the runtime or driver whose names have one of some prefixes."""
         rows = self.core.on_threads(["runtime", "driver"], 0, list(prefixes))
-        return [*map(OnThread._make, rows)]
+        return [*map(_on_thread, rows)]
 
     def creates_context(self) -> list[int]:
         """Return the call that creates a GPU context, if it takes much of the windows."""
@@ -329,12 +335,12 @@ class Facts:
 
     def long_kernels(self, least_ns: int) -> list[Activity]:
         """List the kernels of the windows that take at least `least_ns`."""
-        return [*map(Activity._make, self.core.activities(["kernel"], least_ns))]
+        return [*map(_activity, self.core.activities(["kernel"], least_ns))]
 
     @cached_property
     def copies(self) -> list[Activity]:
         """The memcpys of the windows."""
-        return [*map(Activity._make, self.core.activities(["copy"], 0))]
+        return [*map(_activity, self.core.activities(["copy"], 0))]
 
     @cached_property
     def uploads(self) -> list[Activity]:
@@ -370,7 +376,7 @@ class Facts:
 
     def launched_in(self, time_ranges: Sequence[TimeRange]) -> list[Activity]:
         """List the GPU activities launched in some time spans of threads."""
-        return [Activity(*row) for row in self.core.launched_in(list(time_ranges))]
+        return [*map(_activity, self.core.launched_in(list(time_ranges)))]
 
     def in_launch_order(self, works: Iterable[Activity]) -> list[list[Activity]]:
         """Return GPU activities in launch order, those of each thread and window together."""
@@ -401,7 +407,7 @@ class Facts:
 
     def place(self, event: int) -> Place:
         """Return the thread and time of an event."""
-        return Place(*self.core.place(event))
+        return _place(self.core.place(event))
 
     def around(self, event: int) -> list[tuple[int, str, str]]:
         """List an event and those that enclose it, innermost first: event, kind and name."""
@@ -461,11 +467,16 @@ class Facts:
 
     def called_each(self, operators: Sequence[int]) -> list[Call | None]:
         """Return operators with their inputs, as `called` does; this is faster for many."""
-        unread = [operator for operator in operators if operator not in self._calls]
+        known = self._calls
+        unread = [operator for operator in operators if operator not in known]
         places = self.core.alike(unread, INPUT_ARGUMENTS)
         for operator, place in zip(unread, places, strict=True):
-            self._calls[operator] = self._both(unread[place])
-        return [self.called(operator) for operator in operators]
+            first = unread[place]
+            if first not in known:
+                known[first] = self._read(first)
+            known[operator] = known[first]
+        found = map(known.__getitem__, operators)
+        return [None if both is None else both[0] for both in found]
 
     def work(self, operator: int | None) -> Work | None:
         """Return the FLOPs and bytes of an operator; None if unknown."""

@@ -122,12 +122,12 @@ def _is_of_xla(facts: Facts, event: int) -> bool:
 
 def _launches_or_loads(facts: Facts, time_ranges: list[TimeRange]) -> bool:
     """Whether the time includes launches, captured launches, or data loading."""
+    if facts.launched_in(time_ranges):
+        return True
     launches = facts.once(_launches)
-    inside = facts.names_in(time_ranges)
-    return (
-        bool(facts.launched_in(time_ranges))
-        or any(row.name.startswith("enumerate(DataLoader)") for row in inside)
-        or any(row.first in launches for row in inside)
+    return any(
+        row.first in launches or row.name.startswith("enumerate(DataLoader)")
+        for row in facts.names_in(time_ranges)
     )
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from itertools import pairwise, zip_longest
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.engine.critical_path.changes import Drop, Insert, RemoveWait, Scale
@@ -339,7 +340,7 @@ def _key(tensor: Tensor) -> _Key:
 def _readers(facts: Facts, sent: Mapping[_Key, object]) -> Mapping[_Key, list[_Reader]]:
     """List the operators with tensors that may be those sent, in order of time."""
     found: dict[_Key, list[_Reader]] = defaultdict(list)
-    rows = sorted(facts.operators("aten::"), key=lambda row: (row.start_ns, row.event))
+    rows = sorted(facts.operators("aten::"), key=attrgetter("start_ns", "event"))
     calls = facts.called_each([row.event for row in rows])
     keys_of: dict[int, set[_Key]] = {}  # by identity, since operators that are alike share a call
     for row, call in zip(rows, calls, strict=True):

@@ -112,10 +112,24 @@ def is_product(row: Sized) -> bool:
 
 def sizes_of(row: Sized) -> set[int]:
     """Return the numbers of elements of the inputs, and of a product's result."""
-    found = {tensor.numel for tensor in row.tensors}
-    if is_product(row) and row.call is not None:
-        first = 1 if row.name in {"aten::addmm", "aten::baddbmm"} else 0
-        left, right = row.call.tensor(first), row.call.tensor(first + 1)
+    if row.call is None:
+        return set()
+    known = row.facts.once(_known_sizes)
+    if id(row.call) not in known:
+        known[id(row.call)] = _sizes(row.call)
+    return known[id(row.call)]
+
+
+def _known_sizes(_facts: Facts) -> dict[int, set[int]]:
+    """Return where the sizes of calls are kept, by identity: operators that are alike share one."""
+    return {}
+
+
+def _sizes(call: Call) -> set[int]:
+    found = {tensor.numel for tensor in call.all_tensors()}
+    if call.name in _PRODUCTS:
+        first = 1 if call.name in {"aten::addmm", "aten::baddbmm"} else 0
+        left, right = call.tensor(first), call.tensor(first + 1)
         if left is not None and right is not None and left.shape and right.shape:
             found.add(prod(left.shape[:-1]) * right.shape[-1])
     return found
