@@ -146,11 +146,11 @@ def test_every_event_that_the_page_names_is_a_link_with_a_place(reported):
 
 
 def test_a_remedy_is_told_of_once(tmp_path, reported):
-    path = RECORDINGS / "plain.json.gz"
+    path = RECORDINGS / "download.before.json.gz"
     reported(path)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     verdict = longpole.read_trace(path).without_profiler().verdict()
-    others = [it for it in verdict.remedies if it.told and not it.named]
+    others = [it for it in verdict.remedies if it.is_listed and not it.named]
     assert others
     assert "Also possible" not in text
     assert text.count('<section id="more-remedies">') == 1

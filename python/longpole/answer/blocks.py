@@ -28,14 +28,19 @@ _WORTH: Final = whole_percent(WORTH_SAYING)
 def verdict_blocks(verdict: Findings) -> list[Block]:
     """Show a verdict: what limits the program, what to do, and what else is known."""
     blocks: list[Block] = [Sentence(verdict.sentence)]
-    n_remedies = sum(row.named for row in verdict.remedies)
-    remedies, others = verdict.actions[:n_remedies], verdict.actions[n_remedies:]
-    others = (*others, *none_of(verdict))
-    others = (*others, verdict.caveat) if verdict.caveat else others
+    remedies = verdict.actions[: sum(row.named for row in verdict.remedies)]
+    others = beside_remedies(verdict)
     if remedies:
         blocks.append(Notes(remedies, are_numbered=True))
-        others = (*others, *basis_of(verdict))
     return [*blocks, Notes(others)] if others else blocks
+
+
+def beside_remedies(verdict: Findings) -> list[str]:
+    """Return what a verdict says besides its sentence and the remedies that it names."""
+    n_remedies = sum(row.named for row in verdict.remedies)
+    caveat = [verdict.caveat] if verdict.caveat else []
+    basis = basis_of(verdict) if n_remedies else []
+    return [*verdict.actions[n_remedies:], *none_of(verdict), *caveat, *basis]
 
 
 def none_of(verdict: Findings) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.answer.blocks import with_gaps
+from longpole.answer.blocks import beside_remedies, with_gaps
 from longpole.engine.critical_path.explain import kinds_chart
 from longpole.engine.recording_cost import unused_timings
 from longpole.plot.step_lanes import device_parts, step_columns
@@ -96,7 +96,7 @@ def gain_parts(trace: Trace, found: Summary, key: str) -> Iterator[Part]:
     others = [remedy for remedy in verdict.remedies if remedy.is_listed and not remedy.named]
     if named:
         yield _intervals(trace, named, found.window)
-    more = [*verdict.actions[len(named) :], *([verdict.caveat] if verdict.caveat else [])]
+    more = beside_remedies(verdict)
     if more:
         yield Notes(more)
     if others:
