@@ -164,10 +164,17 @@ def test_the_command_takes_the_trace_of_the_capture(tmp_path, capsys):
 def test_a_table_that_reads_no_capture_refuses_one(tmp_path, capsys):
     capture = captured("aten::mm").write(tmp_path / "capture.json")
     replay = launched("gemm").write(tmp_path / "replay.json")
-    assert run_command(["table", str(replay), "kernels", "--capture-trace", str(capture)]) == 2
-    assert (
-        "--capture-trace is an option of graph_kernels, not of kernels" in capsys.readouterr().err
-    )
+    assert run_command(["table", str(replay), "sync", "--capture-trace", str(capture)]) == 2
+    told = capsys.readouterr().err
+    assert "--capture-trace is an option of kernels, roofline, graph_kernels" in told
+
+
+def test_kernels_of_a_graph_have_their_captured_operator():
+    capture = captured("aten::mm", "aten::add").read()
+    trace = launched("gemm", "add").read(capture_traces=[capture])
+    rows = longpole.kernels(trace).select("name", "operator").rows()
+    assert dict(rows) == {"gemm": "aten::mm", "add": "aten::add"}
+    assert set(longpole.kernels(launched("gemm").read())["operator"]) == {None}
 
 
 def test_a_trace_without_graphs_has_no_graph_nodes():

@@ -97,6 +97,7 @@ _CHOICES: Final = {
 """Options that only some tables have, by function parameter."""
 _OF_PATH: Final = ("end", "data_load")
 _OF_CAPTURES: Final = "capture_traces"
+_WITH_CAPTURES: Final = ("graph_kernels", "kernels", "roofline")
 _AS_RECORDED: Final = ("activities", "events")
 """Tables of events that are shown as they are in the file."""
 _NAMED: Final = "longpole.table"
@@ -219,7 +220,7 @@ def _applies(param: click.Parameter, name: str | None) -> bool:
     """Whether an option of the command applies to a table; with None, to all tables."""
     if param.name in _OF_PATH:
         return name in PATH_TABLES
-    return param.name != _OF_CAPTURES or name == "graph_kernels"
+    return param.name != _OF_CAPTURES or name in _WITH_CAPTURES
 
 
 def _having(option: str) -> list[str]:

@@ -17,6 +17,7 @@ from longpole.tables.kernel_sequences import kernel_sequences
 from longpole.tables.needs import ACTIVITIES
 from longpole.tables.operator_kernels import operator_kernels
 from longpole.tables.statistics import DurationFigures
+from longpole.trace.captures import has_captured_graphs
 from longpole.words.wording import operator_name
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ class KernelRow(ActivitySum):
     """How close the operators that launch them come to the limits of the device, as in `roofline`:
     near 1, a faster kernel is almost impossible. Null if unknown."""
     operator: str | None
-    """Innermost operator that launched the longest one, with the sizes of its inputs."""
+    """Innermost operator that launched the longest one, with the sizes of its inputs; for a kernel
+    of a graph, the one that was captured."""
     operator_event: int | None
     """Operator of the longest one on the path, for `longpole repro`; null if unknown."""
     operator_name: str | None
@@ -85,13 +87,23 @@ def _by_name(
     rows = by_keys(activities(trace, window, where=where), window, "kind", "work_class", "name")
     launched = trace.core.operators_of(rows["longest_event"].to_list())
     operators = [operator_name(*operator[1:]) if operator else None for operator in launched]
-    rows = rows.with_columns(operator=pl.Series(operators, dtype=pl.String))
+    captured = _captured(trace, rows["longest_event"])
+    known = [found or name for found, name in zip(captured, operators, strict=True)]
+    rows = rows.with_columns(operator=pl.Series(known, dtype=pl.String))
     gains = kernel_gains(trace, window).rename({"operator": "operator_event"})
     rows = _with_gains(rows, gains.filter(pl.col("kind") == "kernel"))
     host = gains.filter(pl.col("kind") == "operator") if where is None else gains.clear()
     host = host.with_columns(window_share=pl.col("duration_ns") / max(window.duration_ns, 1))
     columns = [*_FIRST, *(name for name in schema if name not in _FIRST)]
     return typed(pl.concat([rows, host], how="diagonal_relaxed").select(columns))
+
+
+def _captured(trace: Trace, events: pl.Series) -> list[str | None]:
+    """Return the innermost captured operator of each kernel of a graph; None for other kernels."""
+    if not has_captured_graphs(trace):
+        return [None] * events.len()
+    names = dict(trace.graph_nodes.select("event", "operator_name").iter_rows())
+    return [names.get(event) for event in events]
 
 
 def _no_rows(schema: Mapping[str, Any]) -> pl.DataFrame:
