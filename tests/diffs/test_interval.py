@@ -85,6 +85,9 @@ def test_the_interval_holds_what_was_planted_and_no_verdict_is_wrong(seed, tmp_p
             "inconclusive": True,
         }
         assert right[found.verdict]
+        effects = [(it.effect_ns, it.change_ns) for it in found.changes if it.effect_ns is not None]
+        assert all(abs(effect) <= abs(change) + 1 for effect, change in effects)
+        assert all(effect * change >= 0 for effect, change in effects)
 
 
 def test_text_json_and_exit_code_are_one_decision(tmp_path, capsys):

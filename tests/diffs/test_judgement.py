@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from longpole.diffs.interval import Intervals
 from longpole.diffs.judgement import (
+    Intervals,
     is_beyond_noise,
     judge,
     judge_step,

@@ -108,15 +108,27 @@ def _work_by_kind(side: Side) -> dict[str, float]:
 def effect_ns(base: Side, new: Side, group: Group) -> float | None:
     """Return how much longer a step is if only this work is as on the new side.
 
-    Work of the base takes as long as on the new side; work that the base lacks is removed from the
-    new side. None if the work cannot be distinguished by name or event.
+    On the base, the work takes as long as on the new side; on the new side, as long as on the base.
+    Work that only one side has is removed there. The effect is the smaller of both, and at most
+    the time by which the work itself changed: what other work hides on one side does not change
+    the step. None if the work cannot be distinguished by name or event.
     """
     before, after = (float(times.mean()) for times in group.times_ns)
-    if before:
-        change = _changed(group, 0, by=after / before)
-        return None if change is None else -_gain_ns(base, change)
-    dropped = _changed(group, 1, by=None)
-    return None if dropped is None else _gain_ns(new, dropped)
+    found: list[float] = []
+    for side, number, (own_ns, other_ns), sign in (
+        (base, 0, (before, after), -1),
+        (new, 1, (after, before), 1),
+    ):
+        if own_ns:
+            change = _changed(group, number, by=other_ns / own_ns if other_ns else None)
+            if change is None:
+                return None
+            found.append(sign * _gain_ns(side, change))
+    smallest = min(found, key=abs, default=0.0)
+    if min(found, default=0.0) < 0 < max(found, default=0.0):
+        return 0.0
+    most_ns = abs(after - before)
+    return max(-most_ns, min(most_ns, smallest))
 
 
 def _changed(group: Group, number: int, by: float | None) -> Change | None:

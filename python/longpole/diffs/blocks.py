@@ -213,7 +213,8 @@ def _number(value: float) -> str:
 def _predictions(diff: Findings) -> Table:
     """Show the predicted and the measured gain of the applied remedies."""
     columns: dict[Column, Value] = {
-        Column("remedy applied"): lambda it: it.remedy,
+        Column("remedy"): lambda it: it.remedy,
+        Column("came true"): lambda it: "yes" if it.came_true else "no",
         Column("predicted"): predicted,
         Column("measured", "share"): lambda it: it.measured if it.is_alone else None,
         Column("measured together", "share"): lambda it: None if it.is_alone else it.measured,

@@ -28,6 +28,7 @@ Told = tuple["Relation", Names, Names]
 
 _DEVICE_KINDS: Final = ("kernel", "copy", "communication")
 _BY_NAME: Final = ("runtime", "host_gap")
+_HOST_KINDS: Final = ("operator", *_BY_NAME, "data_loading")
 
 # With less in common, two traces are from different programs. Runs of one program on two devices
 # share their operators; two models of one library share only the common operators.
@@ -80,6 +81,8 @@ class Work:
     t: tuple[float | None, ...]
     """Difference of each group, in standard errors of the steps."""
     stands_out: tuple[bool, ...]
+    has_python_on_one_side: bool
+    """Whether only one side records Python functions, so that host work is not comparable."""
     similarity: float | None
     """Share of launches, operators and their names that both sides have in common; None if there
     are neither."""
@@ -121,16 +124,31 @@ def work_of(base: Side, new: Side) -> Work:
     groups = collected.groups()
     t = _standard_errors(groups)
     n_steps = base.n_steps + new.n_steps
+    hosts_differ = _has_python(base) != _has_python(new)
     stands_out = [
-        _is_structural(group) or (each is not None and is_beyond_noise(each, n_steps, len(groups)))
+        not (hosts_differ and group.kind in _HOST_KINDS)
+        and (
+            _is_structural(group)
+            or (each is not None and is_beyond_noise(each, n_steps, len(groups)))
+        )
         for group, each in zip(groups, t, strict=True)
     ]
     return Work(
         groups=tuple(groups),
         t=tuple(t),
         stands_out=tuple(stands_out),
+        has_python_on_one_side=hosts_differ,
         similarity=max((share for share in similar if share is not None), default=None),
     )
+
+
+def _has_python(side: Side) -> bool:
+    """Whether Python functions are recorded.
+
+    On one side alone, they cost time and divide that of the host otherwise, so changes of host work
+    are not those of the program.
+    """
+    return bool((side.events["kind"] == "python").any())
 
 
 def _is_structural(group: Group) -> bool:

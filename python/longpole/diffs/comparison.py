@@ -20,6 +20,7 @@ from longpole.diffs.evidence import (
 )
 from longpole.diffs.interval import intervals_of
 from longpole.diffs.judgement import Judgement, judge, judge_step, too_few
+from longpole.diffs.predictions import compared
 from longpole.diffs.runs import (
     Runs,
     counted_alike,
@@ -59,6 +60,10 @@ _UNRELATED: Final = (
 _NOTHING_TO_COMPARE: Final = (
     "Without launches or operators nothing shows that both sides do the same work, so no gate "
     "applies. If they do, add --same-program."
+)
+_PYTHON_ON_ONE_SIDE: Final = (
+    "Only one side records Python functions, which takes time and divides that of the host "
+    "otherwise: changes of host work are not named."
 )
 _DAMAGED: Final = "A trace is damaged: lost records cannot be distinguished from changes."
 
@@ -237,7 +242,12 @@ def _answer(
     found = Diff(
         verdict=judgement.outcome,
         sentence="",
-        reasons=(*_machine_reason(setups), *judgement.reasons, *_of_threads(evidence.threads)),
+        reasons=(
+            *_machine_reason(setups),
+            *judgement.reasons,
+            *_of_threads(evidence.threads),
+            *([_PYTHON_ON_ONE_SIDE] if work.has_python_on_one_side else []),
+        ),
         gate=gate,
         change=change,
         recorded_change=_recorded_change(base, new),
@@ -255,7 +265,8 @@ def _answer(
         changes=changes,
         path=evidence.path,
         counts=evidence.counts,
-        predictions=evidence.predictions,
+        undone=evidence.undone,
+        predictions=compared(evidence.predictions, judgement.interval),
         machine=evidence.machine,
         open_by=judgement.open_by,
     )

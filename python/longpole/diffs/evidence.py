@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from longpole.diffs.account import path_changes
 from longpole.diffs.counts import counts_of
 from longpole.diffs.judgement import FEWEST
 from longpole.diffs.machine import Machine, Threads, machine_of, mean_on_one_machine_ns
 from longpole.diffs.predictions import predictions
-from longpole.diffs.rewrites import contents_of, same_kernels
+from longpole.diffs.rewrites import contents_of, contents_of_trace, same_kernels
 from longpole.diffs.setups import differing, setups_of
+from longpole.diffs.values import Counts
 
 if TYPE_CHECKING:
     from longpole.diffs.changes import Work
     from longpole.diffs.runs import Runs
     from longpole.diffs.sides import Side
-    from longpole.diffs.values import Counts, PathChange, Prediction
+    from longpole.diffs.values import PathChange, Prediction
     from longpole.trace.trace import Trace
+
+_OF_WAITS: Final = frozenset({"communication_overlap", "stream_waits", "late_rank"})
+"""Remedies of waits that the speed of other ranks changes, too."""
 
 # The causes that these remedies address also slow down operators that did not change.
 _SLOW_ALL_OPERATORS: Final = frozenset({"interpreter_lock", "host_threads"})
@@ -41,6 +45,8 @@ class Evidence:
     is_one_recording: bool = False
     left_out: tuple[int, ...] = ()
     """Ranks that are left out, because a trace is damaged."""
+    undone: tuple[str, ...] = ()
+    """Remedies that only the base has applied, if these alone show that both are one program."""
     is_stated: bool = False
     """Whether the caller says that both sides are one program, though little work corresponds."""
 
@@ -57,20 +63,25 @@ def evidence_of(
     counts = counts_of(base, new)
     contents = (contents_of(base), contents_of(new))
     is_alike = work.is_related or same_kernels(*contents)
+    if not is_alike and not all(each.kernels for each in contents):
+        # The host runs so far ahead that a repetition has no launch of its own.
+        is_alike = same_kernels(*(contents_of_trace(side) for side in pair))
     measured = None
     if base.mean_ns and not differing(setups_of(*(side.traces for side in sides))):
         lengths_ns = timed_or_mean_ns((base, new), sides)
         measured = 1 - lengths_ns[1] * _share_on_one_machine(new, machine) / lengths_ns[0]
-    found = predictions(
-        base.verdict,
-        new.verdict,
-        measured,
-        counts,
-        contents=contents,
-        is_rewritten=not (is_alike or is_same_program),
-    )
+    is_rewritten = not (is_alike or is_same_program)
+    asked: dict[str, Any] = {"is_rewritten": is_rewritten, "left_out": _unseen(sides)}
+    found = predictions(base.verdict, new.verdict, measured, counts, contents=contents, **asked)
+    undone: tuple[Prediction, ...] = ()
+    if is_rewritten and not found and measured is not None and measured < 1:
+        back = 1 - 1 / (1 - measured)
+        turned = [Counts(row.what, row.new, row.base) for row in counts]
+        asked["contents"] = contents[::-1]
+        undone = predictions(new.verdict, base.verdict, back, turned, **asked)
     return Evidence(
-        is_one_program=is_alike or is_same_program or bool(found),
+        is_one_program=not is_rewritten or bool(found or undone),
+        undone=tuple(row.remedy for row in undone),
         is_stated=is_same_program and not is_alike,
         predictions=found,
         counts=counts,
@@ -79,6 +90,17 @@ def evidence_of(
         threads=compared if isinstance(compared, Threads) else None,
         are_recorded_alike=_are_recorded_alike(sides),
     )
+
+
+def _unseen(sides: list[Runs]) -> frozenset[str] | None:
+    """Return the remedies whose evidence one side may lack for another reason; None for all.
+
+    A side that was recorded with other options does not show the evidence. Of several ranks, waits
+    for others end when these are faster.
+    """
+    if len(_options(sides)) > 1:
+        return None
+    return _OF_WAITS if any(len(run) > 1 for side in sides for run in side.runs) else frozenset()
 
 
 def _share_on_one_machine(side: Side, machine: Machine | None) -> float:
@@ -114,10 +136,14 @@ def _are_recorded_alike(sides: list[Runs]) -> bool:
 
     Python functions and shapes are the options that cost most.
     """
-    traces = [trace for side in sides for trace in side.traces]
-    options = {(_has_python(trace), has_shapes(trace)) for trace in traces}
     setups = setups_of(*(side.traces for side in sides))
-    return len(options) == 1 and not any(setup.differs for setup in setups)
+    return len(_options(sides)) == 1 and not any(setup.differs for setup in setups)
+
+
+def _options(sides: list[Runs]) -> set[tuple[bool, bool]]:
+    """Return whether Python functions and shapes are recorded, of all traces."""
+    traces = [trace for side in sides for trace in side.traces]
+    return {(_has_python(trace), has_shapes(trace)) for trace in traces}
 
 
 def _has_python(trace: Trace) -> bool:

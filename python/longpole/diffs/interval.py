@@ -18,18 +18,18 @@ from itertools import product
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Final
 
-from longpole.diffs.judgement import FEWEST, limits_of
+from longpole.diffs.judgement import FEWEST, Intervals, limits_of
 from longpole.diffs.machine import mean_on_one_machine_ns
 from longpole.rows.statistics.ranks import robust_spread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from longpole.diffs.judgement import Interval
     from longpole.diffs.machine import Machine
     from longpole.diffs.runs import Runs
     from longpole.diffs.sides import Side
 
-Interval = tuple[float, float]
 Lengths = dict[int, float]
 
 N_COSTS: Final = 11
@@ -42,20 +42,6 @@ _HOST_LIMITS: Final = 1 / 500
 
 # Operators of machines that differ by less run at the same speed.
 _SAME_SPEED: Final = 0.002
-
-
-@dataclass(frozen=True)
-class Intervals:
-    """The change as an interval, from the whole one to one that takes least into account."""
-
-    whole: Interval
-    """At every recording cost, and at equal machine speed."""
-    at_any_cost: Interval
-    """At every recording cost."""
-    as_estimated: Interval
-    """At the most likely recording cost, or by the times that are known."""
-    spread: float
-    """Robust spread of the steps, or of the runs, of the side where it is greater."""
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from longpole.diffs.interval import Intervals
     from longpole.diffs.values import OpenBy, Outcome
 
     Steps = NDArray[np.float64]
+
+Interval = tuple[float, float]
 
 _LEVEL: Final = 0.05
 FEWEST: Final = 4
@@ -65,6 +66,20 @@ _ANY_FALSE: Final = 0.05
 
 # Clock resolution: a spread is at least this fraction of the time.
 _LEAST_SPREAD: Final = 1e-4
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """The change as an interval, from the whole one to one that takes least into account."""
+
+    whole: Interval
+    """At every recording cost, and at equal machine speed."""
+    at_any_cost: Interval
+    """At every recording cost."""
+    as_estimated: Interval
+    """At the most likely recording cost, or by the times that are known."""
+    spread: float
+    """Robust spread of the steps, or of the runs, of the side where it is greater."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ Limits: the measured change is that of the whole step and includes all other dif
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from longpole.answer.actions import surely_saves
@@ -37,6 +38,9 @@ _LAUNCHES_LEFT: Final = 0.5
 # Allowance for noise: by this fraction of the step, the gain may exceed the prediction.
 _BEYOND: Final = 0.05
 
+# Intervals that are this fraction of the step apart still overlap.
+_NOISE: Final = 0.01
+
 # If little work corresponds, less than this part of the certain gain is another program. So is more
 # than the possible gain, if there are no products that stayed.
 _OF_LOW: Final = 0.75
@@ -54,6 +58,7 @@ def predictions(
     *,
     contents: tuple[Contents, Contents] | None = None,
     is_rewritten: bool = False,
+    left_out: frozenset[str] | None = frozenset(),
 ) -> tuple[Prediction, ...]:
     """List the remedies that the new side evidently applied, with their predictions.
 
@@ -70,12 +75,16 @@ def predictions(
     is_rewritten
         Whether little work corresponds, so that only a signature, and a gain as predicted, show
         that a remedy was applied.
+    left_out
+        Remedies whose evidence may be missing for another reason; None for all. Those of which
+        the new side has the signature count nevertheless.
     """
     if measured is None or "inconclusive" in {base.status, new.status}:
         return ()
     first: dict[str, Remedy] = {}
     for remedy in base.remedies:
-        if surely_saves(remedy):
+        is_hidden = left_out is None or remedy.remedy in left_out
+        if surely_saves(remedy) and (not is_hidden or _is_signed(remedy, contents)):
             first.setdefault(remedy.remedy, remedy)
     replacing = {one.id for one in remedies() if one.replaces_launches}
     has_launches = any(
@@ -102,6 +111,28 @@ def predictions(
         )
         for row, left_ns in applied
     )
+
+
+def compared(
+    found: tuple[Prediction, ...], interval: tuple[float, float] | None
+) -> tuple[Prediction, ...]:
+    """Note whether the predictions came true: whether their interval and the measured one overlap.
+
+    The gain of several remedies together is at least that of one and at most that of all.
+    """
+    if not found:
+        return found
+    if interval is None:
+        interval = (-found[0].measured, -found[0].measured)
+    low = min(row.gain_low for row in found)
+    high = sum(row.gain_high for row in found)
+    came_true = low <= -interval[0] + _NOISE and -interval[1] - _NOISE <= high
+    return tuple(replace(row, came_true=came_true) for row in found)
+
+
+def _is_signed(remedy: Remedy, contents: tuple[Contents, Contents] | None) -> bool:
+    """Whether the new side has the signature of the remedy."""
+    return contents is not None and has_signature(remedy.remedy, *contents) is True
 
 
 def _has_signature(

@@ -126,6 +126,17 @@ def contents_of(side: Side) -> Contents:
     return Contents(kernels, n_launches, _operator_times(side, work))
 
 
+def contents_of_trace(side: Side) -> Contents:
+    """Sum the kernels of a whole trace by name, as shares of all of them."""
+    import polars as pl
+
+    kernels = side.events.filter(one_of("kind", ("kernel",)))
+    sums = kernels.group_by(pl.col("name").cast(pl.String)).agg(pl.len(), pl.sum("duration_ns"))
+    rows = list(sums.drop_nulls("name").iter_rows())
+    n_all = max(sum(n for _, n, _ in rows), 1)
+    return Contents({name: (n / n_all, float(ns) / n_all) for name, n, ns in rows}, 0.0)
+
+
 def _operator_times(side: Side, work: pl.DataFrame) -> dict[str, float]:
     """Sum the time of kernels in the mean step by the operator that launched them."""
     launched = side.trace.core.operators_of(work["event"].to_list())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from longpole.diffs.sides import side_of
+from longpole.diffs.sides import one_of, side_of
 from longpole.jobs.trace_set import TraceSet
 from longpole.trace.trace import Trace
 
@@ -134,12 +134,24 @@ def counted_alike(sides: list[Runs]) -> list[Runs]:
 
 
 def details(base: Sequence[Side], new: Sequence[Side]) -> tuple[Side, Side]:
-    """Choose the rank whose steps changed most, among those on both sides."""
+    """Choose the rank whose steps, without its communication, changed most.
+
+    All ranks wait in a collective for the last one, so their steps change alike: the rank that
+    made them wait is the one that itself does more or less than before.
+    """
     others = {side.trace.rank: side for side in new}
     pairs = [(side, others[side.trace.rank]) for side in base if side.trace.rank in others]
     if not pairs:
         return base[0], new[0]
-    return max(pairs, key=lambda pair: abs(pair[1].mean_ns - pair[0].mean_ns))
+    if len(pairs) == 1:
+        return pairs[0]
+    return max(pairs, key=lambda pair: abs(_apart_ns(pair[1]) - _apart_ns(pair[0])))
+
+
+def _apart_ns(side: Side) -> float:
+    """Return the mean step without the time in which the rank communicates."""
+    waits_ns = side.work.filter(one_of("kind", ("communication",)))["work_ns"].sum()
+    return side.mean_ns - float(waits_ns) / side.n_steps
 
 
 def lengths_ns(run: Sequence[Side]) -> dict[int, int]:

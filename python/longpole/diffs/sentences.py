@@ -41,6 +41,9 @@ _LEAST_COST: Final = 0.05
 # A change with a smaller share of the whole does not explain it (a judgement, not measured).
 _LEAST_SHARE: Final = 0.1
 
+# A change in the other direction is named if its effect is at least this share of the first one's.
+_OFFSETS: Final = 0.5
+
 # If no single change explains the whole, kinds of work are named: at most this many, each with at
 # least this share of the whole.
 _MOST_KINDS: Final = 2
@@ -205,6 +208,10 @@ def _other_work(diff: Findings) -> list[str]:
         told = f"{_NO_WORK.capitalize() if diff.similarity is None else told}: both run the same"
         told = f"{told} program, as stated, so the steps are compared, not their parts"
         return [f"{told}{_mostly(diff)}."]
+    if diff.undone:
+        told = f"Only {_similarity(diff)} of their launches or operators correspond"
+        undone = f"the new side lacks what {listing(diff.undone)} gave the base"
+        return [f"{told}, so the steps are compared, not their parts: {undone}."]
     applied = {row.remedy for row in diff.predictions}
     if not applied or "cuda_graph" in applied:
         told = "Both sides run the same kernels, but only {} of their launches or operators"
@@ -271,16 +278,23 @@ def _predicted(diff: Findings) -> list[str]:
     """Compare the predicted and the measured gain of an applied remedy."""
     at = " at the speed of the base" if diff.machine_matters else ""
     return [
-        f"Remedy {row.remedy} was applied: {predicted(row)} predicted, "
+        f"Remedy {row.remedy} {_became(row)}: {predicted(row)} predicted, "
         f"{100 * row.measured:.1f} % from one recording to the other{at}."
         for row in diff.predictions
         if row.is_alone
     ] or _applied_together(diff)
 
 
+def _became(row: Prediction) -> str:
+    """Return whether a remedy was applied, which only a prediction that came true shows."""
+    if row.came_true:
+        return "was applied"
+    return "no longer applies, but its prediction did not come true"
+
+
 def _applied_together(diff: Findings) -> list[str]:
     """Return the remedies that no longer fit, whose gains cannot be separated."""
-    if not diff.predictions:
+    if not diff.predictions or not diff.predictions[0].came_true:
         return []
     told = f"Remedies {listing([row.remedy for row in diff.predictions])} no longer apply"
     return [f"{told}: {100 * diff.predictions[0].measured:.1f} % together."]
@@ -293,7 +307,7 @@ def _cause(change: Change, diff: Findings) -> str:
     if change.effect_ns is None:
         return told
     if abs(change.effect_ns) < _LEAST_EFFECT * max(change.base_ns, change.new_ns, 1.0):
-        return f"{told}, which alone does not change the step"
+        return f"{told}, which other work hides, so the step does not change"
     side = "longer" if change.effect_ns > 0 else "shorter"
     return f"{told}, which alone makes the step {duration(round(abs(change.effect_ns)))} {side}"
 
@@ -314,8 +328,25 @@ def _causes(diff: Findings) -> list[str]:
         told = f"What the {machine} did to the step cannot be told from what the program did"
         return [f"{told}; the largest change of work is {first}."]
     if _explains(others[0], diff):
-        return [f"What changed most: {first}."]
+        against = _counterpart(others, diff)
+        more = "" if against is None else f"; and {_cause(against, diff)}"
+        return [f"What changed most: {first}{more}."]
     return [f"No single change explains that: {_by_kind(diff) or f'the largest is {first}'}."]
+
+
+def _counterpart(others: list[Change], diff: Findings) -> Change | None:
+    """Return the change that offsets most of the effect of the first one, or None."""
+    first, *rest = others
+    effect_ns = first.effect_ns or 0.0
+    left_ns = diff.new.mean_ns - diff.base.mean_ns - effect_ns
+    against = [
+        change
+        for change in rest
+        if (change.effect_ns or 0.0) * effect_ns < 0
+        and (change.effect_ns or 0.0) * left_ns > 0
+        and abs(change.effect_ns or 0.0) >= _OFFSETS * abs(effect_ns)
+    ]
+    return max(against, key=lambda change: abs(change.effect_ns or 0.0), default=None)
 
 
 def _nothing_certain(diff: Findings) -> str:

@@ -160,6 +160,9 @@ class Prediction(Data):
     of the base if the machine changed."""
     is_alone: bool
     """Whether no other remedy was applied; otherwise the measured gain is that of all together."""
+    came_true: bool = True
+    """Whether the interval of the change and that of the prediction, of all remedies together,
+    overlap. If not, something else happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +207,9 @@ class Findings(Data):
     path: tuple[PathChange, ...]
     """Changes of a step's critical path by kind; they sum to the change of the recorded steps."""
     counts: tuple[Counts, ...]
+    undone: tuple[str, ...]
+    """Remedies that the base has applied and the new side has not, if these alone show that both
+    are one program."""
     predictions: tuple[Prediction, ...]
     """Predictions of the base's verdict for the remedies that the new side applied."""
     machine: Machine | None
