@@ -196,7 +196,7 @@ def _fits(line: str, row: dict[str, Any]) -> bool:
     found = _SAVES.search(line)
     assert found is not None
     low, high = row["gain"]["low"], row["gain"]["high"]
-    if "once the other changes are made" in line:
+    if line[found.end() :].startswith(" once the other changes are made"):
         low, high = row["then"], max(high - low + row["then"], row["then"])
     if found["nothing"] or found["little"]:
         return high < _ROUNDING
