@@ -33,6 +33,19 @@ def test_a_paragraph_stays_readable_where_a_table_takes_all_of_the_width():
     assert 110 < max(map(len, lines)) <= 120
 
 
+def test_a_narrow_table_drops_columns_of_zeros_first_and_keeps_one_that_tells():
+    columns = [Column("device"), *(Column(name, "share") for name in ("busy", "comm", "idle"))]
+    table = Table(columns, [("device 0", 0.67, 0.0, 0.33), ("device 1", 0.5, 0, 0.5)])
+    titles = {
+        width: text([table], Terminal(width)).splitlines()[0].split() for width in (34, 26, 5)
+    }
+    assert titles == {
+        34: ["device", "busy", "comm", "idle"],
+        26: ["device", "busy", "idle"],
+        5: ["device", "busy"],
+    }
+
+
 def test_a_table_that_is_too_wide_leaves_columns_out_and_names_them():
     columns = (
         Column("kernel", "name"),

@@ -66,6 +66,8 @@ _GUTTER: Final = "  "
 _SHORTEST_NAME: Final = 24
 _WIDEST_PARAGRAPH: Final = 120
 _LONGEST_BAR: Final = 16
+_LEAST_COLUMNS: Final = 2
+_NOTHING: Final = frozenset(("-", "0", "0 %", "0 s", "0 B"))
 
 # Columns that a table omits if it is too wide, least informative first; then from the right.
 _LEFT_OUT_FIRST: Final = (
@@ -219,7 +221,8 @@ class _Page:
     def _left_out(self, everything: Sequence[tuple[Column, Sequence[str]]]) -> set[int]:
         """Return the indices of the columns to leave out so that the others fit.
 
-        The first column, strings and columns that must be shown are kept.
+        The first column, strings and columns that must be shown are kept, and at least one column
+        beside the first.
         """
         widths = [_least_width(column, texts) + len(_GUTTER) for column, texts in everything]
         excess = len(self.indent) + sum(widths) - len(_GUTTER) - self.terminal.width
@@ -236,7 +239,7 @@ class _Page:
         order = sorted(optional, key=lambda at: (telling[at], -at))
         left_out: set[int] = set()
         for at in order:
-            if excess <= 0:
+            if excess <= 0 or len(everything) - len(left_out) <= _LEAST_COLUMNS:
                 break
             left_out.add(at)
             excess -= widths[at]
@@ -278,8 +281,8 @@ def _least_width(column: Column, texts: Sequence[str]) -> int:
 
 
 def _telling(column: Column, texts: Sequence[str]) -> int:
-    """Return how informative a column is: least if all its cells are unknown."""
-    if all(text == "-" for text in texts):
+    """Return how informative a column is: least if all its cells are unknown or zero."""
+    if all(text in _NOTHING for text in texts):
         return -1
     title = column.title.removesuffix(" time")
     places = (

@@ -166,10 +166,12 @@ def _differences(before: str, after: str) -> Answer:
         rows=rows,
     )
     is_same = rows.is_empty() and not apart
+    differ = count(rows.height, "difference")
+    differ = f"other validators, and {differ} of GEMMs," if apart else differ
     return rows_answer(
         "show",
         after,
-        f"{count(rows.height, 'difference')} between {before} and {after}{_gain(gained)}",
+        f"{differ} between {before} and {after}{_gain(gained)}",
         data,
         DiffRow,
         *("change", "operator", "parameters", "solution_before", "solution_after"),
