@@ -1,6 +1,10 @@
 """What a job may look like."""
 
+import subprocess
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from longpole.bench import Job, read_jobs
 from longpole.bench.run.job import parse_argv
@@ -10,10 +14,48 @@ def test_a_string_is_split_as_a_shell_would():
     assert parse_argv("./prof 'a b' --x=1") == ("./prof", "a b", "--x=1")
 
 
-@pytest.mark.parametrize("command", ["a | b", "a; b", "a && b", "a > f", "a < f", "(a)", "a &"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("a | b", "a; b", "a && b", "a > f", "a < f", "(a)", "a &"),
+        *("FOO=1 a", "a $HOME", 'a "$HOME"', "a `b`", 'a "`b`"', "a *", "a b?", "a ~/b", "a\nb"),
+        *("a # b", "a --b=${c}", "a '1' $2", r'a "\$b"'),
+    ],
+)
 def test_what_needs_a_shell_is_refused(command):
     with pytest.raises(ValueError, match="needs a shell"):
         parse_argv(command)
+
+
+@pytest.mark.parametrize(
+    ("command", "argv"),
+    [
+        ("a '$HOME' '*' '`b`' '~' '#'", ("a", "$HOME", "*", "`b`", "~", "#")),
+        (r"a \$HOME \* \~ \#", ("a", "$HOME", "*", "~", "#")),
+        ("a b=1 --shape=[1,2] x~ x#1 {}", ("a", "b=1", "--shape=[1,2]", "x~", "x#1", "{}")),
+        ("./a 'print(1)'\n", ("./a", "print(1)")),
+    ],
+)
+def test_what_a_shell_leaves_as_it_is_needs_none(command, argv):
+    assert parse_argv(command) == argv
+
+
+@given(st.text(st.sampled_from("ab =$*?~#`'\"\\\n-:"), max_size=10))
+@settings(max_examples=200)
+def test_a_command_is_split_as_a_shell_would_or_refused(tmp_path_factory, text):
+    command = f"prog {text}"
+    try:
+        argv = parse_argv(command)
+    except ValueError:
+        return
+    script = f'prog() {{ printf "%s\\0" "$@" ""; }}; {command}'
+    shell = subprocess.run(
+        ["/bin/sh", "-c", script],
+        cwd=tmp_path_factory.getbasetemp(),
+        capture_output=True,
+        check=True,
+    )
+    assert argv == ("prog", *shell.stdout.decode().split("\0")[:-2])
 
 
 @pytest.mark.parametrize("command", ["", [], [""], ["a\0b"], "a 'b"])

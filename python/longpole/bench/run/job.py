@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -28,6 +29,14 @@ LONGEST_S: Final = 1_000_000_000
 
 # Tokens that `shlex` splits off where a shell would interpret them.
 SHELL_CHARACTERS: Final = frozenset("();<>|&")
+
+# Parts of a command: quoted, escaped, or interpreted by a shell (but not by `shlex`).
+_PARTS: Final = re.compile(
+    r"""'[^']*'|(?P<double>"(?:\\.|[^"\\])*")|\\[^\n]"""
+    r"""|(?P<shell>\A[A-Za-z_]\w*\+?=\S*|\$\w*|`|[*?]|(?<!\S)[~#]\S*|\\?\n)""",
+    re.DOTALL,
+)
+_IN_DOUBLE_QUOTES: Final = re.compile(r"\\[$`\n]|(?<!\\)(?:\\\\)*(?:\$\w*|`)")
 
 # Valid types of a job's fields, and their names in messages.
 FIELDS: Final = {
@@ -125,7 +134,8 @@ def parse_argv(command: str | Iterable[str]) -> tuple[str, ...]:
         words.whitespace_split = True
         words.commenters = ""
         argv = tuple(words)
-        if operator := next((word for word in argv if SHELL_CHARACTERS.issuperset(word)), None):
+        operators = (word for word in argv if SHELL_CHARACTERS.issuperset(word))
+        if operator := next(operators, None) or _interpreted(command.strip()):
             message = (
                 f"{operator!r} in {command!r} needs a shell\n"
                 'hint: quote it, or give ["bash", "-c", "..."] if a shell is meant'
@@ -140,6 +150,16 @@ def parse_argv(command: str | Iterable[str]) -> tuple[str, ...]:
         message = f"an argument of {argv[0]!r} holds a NUL character"
         raise ValueError(message)
     return argv
+
+
+def _interpreted(command: str) -> str | None:
+    """Return the first part that a shell replaces: a variable, a pattern or an assignment."""
+    for found in _PARTS.finditer(command):
+        if found["shell"]:
+            return found["shell"]
+        if found["double"] and (inner := _IN_DOUBLE_QUOTES.search(found["double"])):
+            return inner[0]
+    return None
 
 
 def _check_environment(env: Mapping[str, str], folder: str | None) -> None:
