@@ -32,14 +32,14 @@ _OF_TORCH: Final = frozenset({"aten", "prim", "prims", "quantized", "c10d", "c10
 @click.command()
 @answers("longpole.cli.repro:Repro")
 @trace_argument
-@click.argument("event", metavar="EVENT")
+@click.argument("event", metavar="[EVENT]", required=False)
 @output_options()
 @et_option
 @shared_options
 def repro(
     *,
     trace: str,
-    event: str,
+    event: str | None,
     output: Path,
     force: bool,
     execution: str | None,
@@ -48,9 +48,9 @@ def repro(
     """Write a script that runs one operator alone, with its recorded inputs.
 
     EVENT is the number of an operator, or of a kernel that an operator launched, or the name
-    of an operator, which stands for the longest of that name. The script makes tensors of the
-    recorded shapes, strides and types, times the operator with torch, and names what was not
-    recorded.
+    of an operator, which stands for the longest of that name. Without EVENT it is the operator
+    of the longest kernel in the first step. The script makes tensors of the recorded shapes,
+    strides and types, times the operator with torch, and names what was not recorded.
 
     \b
     Examples:
@@ -98,6 +98,29 @@ def _event(trace: Trace, text: str) -> int:
     return int(named.sort("duration_ns", descending=True)["event"][0])
 
 
+def _default(trace: Trace) -> int:
+    """Return the operator that launched the longest kernel of the first step.
+
+    Raises
+    ------
+    ValueError
+        No operator launched a kernel.
+    """
+    import polars as pl
+
+    from longpole.trace import sweeps
+
+    kernels = sweeps.activities(trace).filter(pl.col("kind") == "kernel").drop_nulls("operator")
+    for start_ns, end_ns in trace.steps.head(1).select("window_start_ns", "window_end_ns").rows():
+        first = kernels.filter(pl.col("start_ns").is_between(start_ns, end_ns, closed="left"))
+        kernels = kernels if first.is_empty() else first
+    if kernels.is_empty():
+        message = "no operator launched a kernel: name one of `longpole table TRACE operators`"
+        raise ValueError(message)
+    longest = kernels.sort("duration_ns", descending=True, maintain_order=True)
+    return int(longest["operator"][0])
+
+
 def _packages(script: OperatorScript) -> str:
     """Return the package of an operator that torch does not have, and the end of the sentence."""
     namespace = script.operator.partition("::")[0]
@@ -107,12 +130,15 @@ def _packages(script: OperatorScript) -> str:
 
 
 def _answer(
-    name: str, trace: Trace, event: str, *, output: Path, force: bool, execution: str | None
+    name: str, trace: Trace, event: str | None, *, output: Path, force: bool, execution: str | None
 ) -> Answer:
     """Write the script of an operator, and list its assumptions."""
     with usage_errors():
         script = operator_script(
-            trace, _event(trace, event), source=name_of(name), execution=execution
+            trace,
+            _default(trace) if event is None else _event(trace, event),
+            source=name_of(name),
+            execution=execution,
         )
     inputs = [Path(path) for path in (name, execution) if path]
     with new_file(output, force=force, inputs=inputs) as unfinished:

@@ -202,3 +202,27 @@ def test_a_script_runs_with_torch(tmp_path, recorded):
     assert "aten::addmm on cpu" in done.stdout
     assert "in the trace it took 20.00 us" in done.stdout
     assert "- the values of tensors: floating-point ones are random" in done.stdout
+
+
+def test_without_an_event_it_is_the_operator_of_the_longest_kernel_of_the_first_step(
+    tmp_path, capsys
+):
+    builder = TraceBuilder()
+    for step, longest in ((1, "aten::mm"), (2, "aten::addmm")):
+        at = 1_000 * step
+        builder = builder.step(step, (at, at + 900))
+        for place, name in enumerate(("aten::mm", "aten::addmm")):
+            start = at + 100 * place
+            end = start + (900 if step == 2 else 90 if name == longest else 60)
+            builder = builder.operator(name, (start, start + 20), **MM)
+            builder = builder.launch("gemm", call=(start + 5, start + 9), work=(start + 10, end))
+    path = str(builder.write(tmp_path / "trace.json"))
+    asked = ["repro", path, "-o", str(tmp_path / "op.py"), "--json"]
+    assert program.run(asked) == 0
+    assert json.loads(capsys.readouterr().out)["data"]["operator"] == "aten::mm"
+
+
+def test_without_an_event_or_a_kernel_an_operator_has_to_be_named(tmp_path, capsys):
+    path = str(TraceBuilder().operator("aten::mm", (0, 20), **MM).write(tmp_path / "trace.json"))
+    assert program.run(["repro", path, "-o", str(tmp_path / "op.py")]) == 2
+    assert "no operator launched a kernel: name one of" in capsys.readouterr().err
