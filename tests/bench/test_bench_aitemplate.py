@@ -128,6 +128,17 @@ def test_the_older_runner_limits_each_task():
     assert [idx for idx, _ in runner.pull()] == ["works"]
 
 
+def test_a_reset_runner_knows_nothing_of_earlier_tasks():
+    runner = Runner(["cpu"], "gemm")
+    runner.push("joined", shell("echo OP:a,TIME:1,WS:0"))
+    runner.join()
+    runner.push("pushed", shell("echo OP:b,TIME:1,WS:0"))
+    runner.reset()
+    assert runner.pull() == []
+    runner.push("next", shell("echo OP:c,TIME:1,WS:0"))
+    assert [idx for idx, _ in runner.pull()] == ["next"]
+
+
 def test_names_are_a_list():
     with pytest.raises(TypeError, match="list of names"):
         Runner([0], "conv2d").push("x", "true", return_ops="ab")

@@ -294,6 +294,10 @@ class Runner:
         results, self._results = self._results or [], None
         return results
 
+    def reset(self) -> None:
+        """Drop the tasks that were not run, and the results that were not pulled."""
+        self._tasks, self._results = [], None
+
 
 def _policy(timeout_s: float | None) -> Policy:
     """Return AITemplate's limits, and its retries if the system refuses to start a process."""
