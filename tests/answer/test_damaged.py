@@ -14,7 +14,15 @@ from longpole.cli import program
 from longpole.cli.answer import exit_codes
 from longpole.files.damage import Damage
 from longpole.remedies.gains import gains_of_sides
-from longpole.remedies.limits import Both, NoDevice, NoneAlone, NotShown, Sides, Waits
+from longpole.remedies.limits import (
+    Both,
+    DependsOnCost,
+    NoDevice,
+    NoneAlone,
+    NotShown,
+    Sides,
+    Waits,
+)
 from longpole.report.text import text
 from longpole.testing import TraceBuilder
 from real_traces import SHARED
@@ -88,7 +96,11 @@ def test_of_a_corrupt_archive_nothing_is_concluded(place):
 
 
 @pytest.mark.parametrize(
-    "limit", [Sides(("host",)), Waits(), Both(), NoneAlone(), NotShown("unlinked"), NoDevice()]
+    "limit",
+    [
+        *(Sides(("host",)), Waits(), Both(), DependsOnCost(("host", "kernels")), NoneAlone()),
+        *(NotShown("unlinked"), NoDevice()),
+    ],
 )
 def test_every_verdict_says_the_damage_first(limit):
     trace = training().read()

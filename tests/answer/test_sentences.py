@@ -296,22 +296,30 @@ def test_a_second_kernel_is_named_if_it_takes_nearly_as_long(second_us, is_named
 
 
 @pytest.mark.parametrize(
-    ("has_host", "told"),
+    ("host", "told"),
     [
         (
-            False,
+            None,
             "the trace shows no GPU activity (likely work launched before it begins, or",
         ),
-        (True, "the host is in load and no device is busy (likely set-up on first use), the trace"),
+        (
+            TraceBuilder.operator,
+            "the host is in load and no device is busy (likely set-up on first use), the trace",
+        ),
+        (
+            TraceBuilder.call,
+            "no device is busy (likely for earlier work, or set-up on first",
+        ),
     ],
 )
-def test_a_gap_before_the_first_activity_may_be_work_from_before_the_recording(has_host, told):
+def test_a_gap_before_the_first_activity_may_be_work_from_before_the_recording(host, told):
     builder = TraceBuilder()
     for number in range(10):
         call, begin = (2 * number, 2 * number + 2), 500 + 91 * number
         builder = builder.launch("gemm", call=call, work=(begin, begin + 90))
-    if has_host:
-        builder = builder.operator("load", (22, 490))
+    if host is not None:
+        name = "load" if host is TraceBuilder.operator else "cudaStreamSynchronize"
+        builder = host(builder, name, (22, 490))
     assert told in builder.read().verdict(whole=True).sentence
 
 
@@ -380,7 +388,7 @@ def test_a_gain_that_depends_on_missing_records_says_so():
 
 
 def test_where_no_side_alone_limits_the_first_two_are_told_with_what_both_gain():
-    trace = longpole.read_trace(RECORDINGS / "decode.after.json.gz").without_profiler()
+    trace = longpole.read_trace(RECORDINGS / "decode.after.json.gz")
     value, note = trace.verdict().limited_by
     assert value == "no single side"
     assert note == "kernels up to 1 %, host less than 1 %; host and kernels together up to 86 %"

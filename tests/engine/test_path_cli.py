@@ -445,6 +445,24 @@ def test_slack_is_listed_with_what_has_least_of_it_first(trace, capsys):
     assert {"kind", "name", "start_ns", "duration_ns"} <= rows[0].keys()
 
 
+@pytest.mark.parametrize(("n_lost", "is_told"), [(1, False), (4, True)])
+def test_launches_without_their_kernels_are_told_if_they_are_many(
+    n_lost, is_told, tmp_path, capsys
+):
+    lost = [launch(2 * number, 2 * number + 1, 100 + number) for number in range(n_lost)]
+    kept = [
+        it
+        for number in range(12)
+        for it in (
+            launch(20 + 10 * number, 21 + 10 * number, 1 + number),
+            kernel("gemm", 22 + 10 * number, 31 + 10 * number, 1 + number),
+        )
+    ]
+    _, out = answer(capsys, "summary", written(tmp_path, [*lost, *kept]))
+    told = f"{n_lost} calls launched GPU activities that are not in the trace, which has 12"
+    assert (told in " ".join(out.split())) == is_told
+
+
 def test_work_from_before_the_recording_is_no_gain_that_is_named_without_a_word(tmp_path, capsys):
     earlier = [kernel("old", 0, 20), kernel("old", 20, 40)]
     recorded = [launch(10, 12, 1), kernel("gemm", 41, 90, 1)]

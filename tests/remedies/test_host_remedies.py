@@ -60,6 +60,36 @@ def test_memory_that_is_allocated_in_every_step_is_kept():
     assert 0.4 < found.gain.low <= found.gain.high < 0.6
 
 
+@pytest.mark.parametrize("empties", [False, True])
+def test_frees_under_many_operators_mean_that_nothing_caches_memory(empties):
+    def fill(builder, begin):
+        if empties:
+            builder.python("torch/cuda/memory.py(170): empty_cache", (begin, begin + 990))
+        for place in range(10):
+            start = begin + 95 * place
+            builder.operator("aten::relu", (start, start + 90))
+            builder.call("cudaMalloc", (start + 2, start + 40))
+            builder.launch("relu", call=(start + 42, start + 46), work=(start + 48, start + 50))
+            builder.call("cudaFree", (start + 52, start + 88))
+
+    found = remedy_of("allocation", steps(1_000, fill))
+    assert ("Use a caching allocator" in found.advice) != empties
+    assert ("empty_cache" in found.advice) == empties
+
+
+def test_no_cause_is_named_that_the_recorded_functions_exclude():
+    def fill(builder, begin, *, has_stacks):
+        if has_stacks:
+            builder.python("train.py(3): step", (begin, begin + 995))
+        builder.call("cudaMalloc", (begin + 10, begin + 400))
+        builder.launch("gemm", call=(begin + 500, begin + 510), work=(begin + 515, begin + 550))
+        builder.call("cudaFree", (begin + 600, begin + 990))
+
+    for has_stacks in (False, True):
+        found = remedy_of("allocation", steps(1_000, partial(fill, has_stacks=has_stacks)))
+        assert ("empty_cache" in found.advice) != has_stacks
+
+
 READ = "Memcpy DtoH (Device -> Pageable)"
 UPLOAD = "Memcpy HtoD (Pageable -> Device)"
 
@@ -319,6 +349,21 @@ def test_a_call_of_every_step_that_launches_nothing_is_done_elsewhere():
     found = remedy_of("recurring_call", steps(1_000, fill))
     assert found.advice == "Call mine::save less often, or elsewhere"
     assert found.gain.low == pytest.approx(0.6, abs=0.02)
+
+
+def test_a_stall_in_one_step_and_an_operator_without_work_are_no_recurring_calls():
+    def fill(builder, begin, *, name, is_stall):
+        builder.launch("gemm", call=(begin, begin + 10), work=(begin + 15, begin + 90))
+        took = 700 if begin == 2_000 or not is_stall else 60
+        builder.operator(name, (begin + 100, begin + 100 + took))
+
+    for name, is_stall, is_named in (
+        ("mine::save", False, True),
+        ("mine::save", True, False),
+        ("aten::empty_like", False, False),
+    ):
+        builder = steps(1_000, partial(fill, name=name, is_stall=is_stall))
+        assert (remedy_of("recurring_call", builder) is not None) == is_named
 
 
 def test_views_that_take_five_milliseconds_wait_for_the_interpreter():

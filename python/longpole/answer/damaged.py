@@ -12,6 +12,7 @@ from longpole.answer.missing import window
 from longpole.answer.withheld import withheld
 from longpole.remedies.limits import (
     Both,
+    DependsOnCost,
     NoDevice,
     NoneAlone,
     NotShown,
@@ -54,7 +55,7 @@ def _rest(parts: VerdictParts) -> str:
             return "; the trace does not show what limits it"
         case NoneAlone():
             return "; no side alone limits it"
-        case Sides() | Waits() | Both():
+        case Sides() | Waits() | Both() | DependsOnCost():
             side = sides_of(limit)[0]
             gain = whole_percent(max(parts["gains"][side].high, 0.0))
             work = "host work" if side == "host" else side

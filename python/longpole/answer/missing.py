@@ -167,10 +167,12 @@ def _around(gap: GapParts) -> str:
     around = f"in which {host} and {device}" if is_named else f"in which {device}"
     if not gap["is_first"]:
         return around
-    # Set-up blocks the host in a call; waiting for work from before the recording does not.
+    # Set-up blocks the host in a call that does not wait for the device as such.
     if not name:
         idle = "in which the trace shows no GPU activity"
         return f"{idle} (likely work launched before it begins, or set-up on first use)"
+    if waits:
+        return f"{around} (likely for earlier work, or set-up on first use)"
     return f"{around} (likely set-up on first use)"
 
 

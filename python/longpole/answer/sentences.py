@@ -11,6 +11,7 @@ from longpole.answer.missing import inconclusive, is_unusual, no_device, stopped
 from longpole.engine.windows import noun_of
 from longpole.remedies.limits import (
     Both,
+    DependsOnCost,
     NoDevice,
     NoneAlone,
     NotShown,
@@ -49,7 +50,7 @@ _LIMITS: Final[dict[Side, tuple[str, str]]] = {
 }
 
 
-def sentence(parts: VerdictParts) -> str:
+def sentence(parts: VerdictParts) -> str:  # noqa: PLR0911 - a return for each kind of limit
     """Return the sentence on what limits the program, and by how much.
 
     Examples
@@ -74,8 +75,19 @@ def sentence(parts: VerdictParts) -> str:
             return _nearly_balanced(parts)
         case Sides(sides=sides):
             return _named(parts, sides)
+        case DependsOnCost(sides=sides):
+            return _depends_on_cost(parts, sides)
         case _:
             assert_never(limit)
+
+
+def _depends_on_cost(parts: VerdictParts, sides: Sequence[Side]) -> str:
+    """Return the sentence about two sides between which the cost of recording decides."""
+    one, other = (f"{_NOUNS[side]} ({Gains(parts).of_side(side)})" for side in sides)
+    return (
+        f"{window(parts)}; {one} or {other} limit it, depending on what recording cost: "
+        "--step-time with the time of a step without the profiler settles it."
+    )
 
 
 def _named(parts: VerdictParts, sides: Sequence[Side]) -> str:
@@ -134,6 +146,8 @@ def limit_words(parts: VerdictParts) -> tuple[str, str] | None:
             return "host and kernels", "almost equally long"
         case Sides(sides=sides):
             return _words_of(parts, sides)
+        case DependsOnCost(sides=(one, other)):
+            return f"{one} or {other}", "depending on what recording cost"
         case _:
             assert_never(limit)
 

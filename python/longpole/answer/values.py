@@ -20,7 +20,7 @@ from longpole.answer.findings import Findings, Gap, Remedy, Span, Uncertainty
 from longpole.answer.missing import step_range_ns
 from longpole.answer.sentences import caveat, limit_words, sentence
 from longpole.remedies.catalogue import RemedyId, gained
-from longpole.remedies.limits import NoDevice, limit_of
+from longpole.remedies.limits import NoDevice, limit_of, with_cost
 from longpole.report.blocks import Notes
 
 if TYPE_CHECKING:
@@ -71,9 +71,11 @@ def with_trace(
     runs_elsewhere = is_idle and parts["limit"] != "no_device"
     if runs_elsewhere:
         parts = {**parts, "limit": "no_device", "sides": [], "cause": None, "gaps": []}
+    limit = limit_of(parts["limit"], parts["sides"], parts["cause"])
+    is_estimated = cost is not None and cost["status"] == "estimated"
     known: VerdictParts = {
         **cast("VerdictParts", {name: part for name, part in parts.items() if name != "sides"}),
-        "limit": limit_of(parts["limit"], parts["sides"], parts["cause"]),
+        "limit": with_cost(limit, gains) if is_estimated else limit,
         "gains": {**gains},
         "runs_elsewhere": runs_elsewhere,
         "recording_cost": cost,

@@ -1,7 +1,8 @@
 """Memory that is allocated and freed in every step.
 
 `cudaMalloc` and `cudaFree` are slow and wait for the GPU. A framework with a caching allocator
-calls neither in a steady step; `torch.cuda.empty_cache()` makes it call both.
+calls neither in a steady step; `torch.cuda.empty_cache()` makes it call both, all frees together.
+Frees in many different operators mean that there is no caching allocator.
 """
 
 from __future__ import annotations
@@ -29,6 +30,16 @@ _REST_OF_OPERATOR: Final = 0.1
 # Freeing calls closer together than this belong to one emptying of the cache.
 _APART_NS: Final = 1_000_000
 
+# Without a cache, at least this many frees of a window lie in operators, most in one of their own.
+_LEAST_FREES: Final = 8
+_MOSTLY: Final = 0.5
+
+# A single window that is not a step has to allocate again after it has freed.
+_LEAST_AGAIN: Final = 2
+
+_EMPTYING: Final = "empty_cache"
+_MEMORY_MODULE: Final = "torch/cuda/memory.py"
+
 
 def _find(facts: Facts) -> Iterator[Found]:
     calls = facts.calls("allocate", "free")
@@ -38,15 +49,13 @@ def _find(facts: Facts) -> Iterator[Found]:
         facts.creates_context()
         or not calls
         or not is_steady
+        or _is_start_up(facts)
         or not facts.is_worth(sum(call.duration_ns for call in calls))
     ):
         return
     events = [call.event for call in calls]
     gone: list[Change] = [Drop(kind="runtime", events=events), RemoveWait(events=events)]
     around = {event for call in calls for event in _operator(facts, call)}
-    advice = "Keep the memory from step to step"
-    if facts.options.memory:
-        advice += f" ({facts.options.memory})"
     n_calls = max(round(facts.per_window(len(calls))), 1)
     yield Found(
         careful=gone,
@@ -55,13 +64,57 @@ def _find(facts: Facts) -> Iterator[Found]:
             Scale(by=_REST_OF_OPERATOR, events=sorted(around)),
             Drop(time_ranges=_runs(frees)),
         ],
-        advice=advice,
+        advice=_advice(facts),
         evidence=(
             f"{count(n_calls, 'call')} {facts.each} "
             f"{'allocates or frees' if n_calls == 1 else 'allocate or free'} it"
         ),
         events=facts.longest(calls),
     )
+
+
+def _is_start_up(facts: Facts) -> bool:
+    """Whether the only window is a program that starts, and not a loop.
+
+    It allocates once, and a free before that is of a library that makes its handle.
+    """
+    if facts.n_windows > 1 or facts.unit == "step":
+        return False
+    freeing = {call.event for call in facts.calls("free")}
+    n_again, has_allocated, has_freed = 0, False, False
+    for call in sorted(facts.calls("allocate", "free"), key=lambda call: call.start_ns):
+        is_free = call.event in freeing
+        n_again += has_freed and not is_free
+        has_freed = has_allocated and is_free
+        has_allocated = has_allocated or not is_free
+    return n_again < _LEAST_AGAIN
+
+
+def _advice(facts: Facts) -> str:
+    """Return what to do, without a cause that the recorded functions and calls contradict."""
+    hint = facts.options.memory
+    if hint and _is_uncached(facts):
+        return (
+            "Use a caching allocator (for torch, without PYTORCH_NO_CUDA_MEMORY_CACHING): each "
+            "operator allocates and frees its own memory"
+        )
+    if facts.has_stacks and not _empties(facts):
+        hint = ", ".join(part for part in hint.split(", ") if _EMPTYING not in part)
+    return f"Keep the memory from step to step{f' ({hint})' if hint else ''}"
+
+
+def _empties(facts: Facts) -> bool:
+    """Whether a recorded function empties the cache."""
+    functions = facts.functions(_MEMORY_MODULE)
+    return any(_EMPTYING in facts.name(row.event) for row in functions)
+
+
+def _is_uncached(facts: Facts) -> bool:
+    """Whether memory is freed in so many operators that nothing can have kept it."""
+    frees = facts.calls("free")
+    operators = {event for call in frees for event in _operator(facts, call)}
+    is_enough = len(frees) >= _LEAST_FREES * facts.n_windows
+    return is_enough and len(operators) >= _MOSTLY * len(frees) and not _empties(facts)
 
 
 def _operator(facts: Facts, call: OnThread) -> Iterator[int]:

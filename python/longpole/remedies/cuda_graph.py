@@ -1,7 +1,8 @@
 """Launches that are the same in every step: a graph replays them with one call.
 
 Only the time between launches of equal sequences is saved. A wait, an allocation or a tensor
-created on the host between two launches ends a sequence, because it cannot be captured.
+created on the host between two launches ends a sequence, because it cannot be captured. A copy
+within the GPU can be.
 """
 
 from __future__ import annotations
@@ -114,8 +115,10 @@ def _blockers(facts: Facts) -> dict[int, list[_Stop]]:
     stops: dict[int, list[_Stop]] = defaultdict(list)
     for wait in facts.waits:
         stops[wait.call.lane].append(_Stop(wait.call.start_ns, wait.call.event))
+    on_device = {copy.call for copy in facts.copies if facts.direction(copy.event) == "DtoD"}
     for call in facts.calls("allocate", "free", "blocking_copy"):
-        stops[call.lane].append(_Stop(call.start_ns, call.event))
+        if call.event not in on_device:
+            stops[call.lane].append(_Stop(call.start_ns, call.event))
     for copy in facts.copies:
         if copy.call is not None and "Pageable" in facts.name(copy.event):
             place = facts.place(copy.call)

@@ -306,6 +306,10 @@ class Facts:
         """List the operators whose names have one of some prefixes."""
         return [*map(_on_thread, self.core.on_threads(["operator"], 0, list(prefixes)))]
 
+    def functions(self, *prefixes: str) -> list[OnThread]:
+        """List the Python functions whose names have one of some prefixes."""
+        return [*map(_on_thread, self.core.on_threads(["python"], 0, list(prefixes)))]
+
     def calls(self, *roles: str) -> list[OnThread]:
         """List the runtime API calls with some roles; see `Trace.api_roles`."""
         if roles not in self._of_roles:

@@ -14,6 +14,8 @@ from longpole.words.data import Data
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from longpole.remedies.gains import Gain
+
 # Minimum gain of a side that limits a program after changes, which are known less well than what
 # was recorded, and the share of it from which a second side limits it alike.
 _LEAST_GAIN_AFTER: Final = 0.1
@@ -51,6 +53,18 @@ class NoneAlone(Data):
 
 
 @dataclass(frozen=True, slots=True)
+class DependsOnCost(Data):
+    """One of two sides limits the program, depending on what recording cost.
+
+    The time of a step without the profiler settles it.
+    """
+
+    kind: Literal["depends_on_cost"] = field(default="depends_on_cost", init=False)
+    sides: tuple[Side, Side]
+    """The side that limits it at the estimated cost, and the one at the least or most cost."""
+
+
+@dataclass(frozen=True, slots=True)
 class NotShown(Data):
     """The trace does not show what limits the program."""
 
@@ -66,7 +80,7 @@ class NoDevice(Data):
     kind: Literal["no_device"] = field(default="no_device", init=False)
 
 
-Limit = Sides | Waits | Both | NoneAlone | NotShown | NoDevice
+Limit = Sides | Waits | Both | NoneAlone | DependsOnCost | NotShown | NoDevice
 """What limits a program."""
 Kind = Literal["sides", "waits", "both", "none_alone", "not_shown", "no_device"]
 
@@ -90,6 +104,31 @@ def limit_of(kind: Kind, sides: Sequence[Side], cause: Cause | None) -> Limit:
             assert_never(kind)
 
 
+def with_cost(limit: Limit, gains: Mapping[Side, Gain]) -> Limit:
+    """Return the limit, or the two sides between which the cost of recording decides.
+
+    The less recording cost, the longer the host takes and the less the other sides matter. So the
+    host is compared at one bound of its gain with the others at their opposite one.
+    """
+    if not isinstance(limit, Sides) or len(limit.sides) != 1 or "host" not in gains:
+        return limit
+    [side] = limit.sides
+    host = gains["host"]
+    if side == "host":
+        others = [other for other in gains if other not in {"host", "waits"}]
+        rival = max(others, key=lambda other: gains[other].high, default=side)
+        is_turned = _by_cost(host.low_by, gains[rival].high_by) and host.low < gains[rival].high
+    else:
+        rival = "host"
+        is_turned = _by_cost(host.high_by, gains[side].low_by) and gains[side].low < host.high
+    is_known = max(gains[rival].high, 0) >= _LEAST_GAIN_AFTER
+    return DependsOnCost((side, rival)) if is_turned and is_known and rival != side else limit
+
+
+def _by_cost(*facts: str) -> bool:
+    return all(fact == "recording_cost" for fact in facts)
+
+
 def limit_after(gains: Mapping[Side, float]) -> Sides | NoneAlone:
     """Return what limits a program after changes, by what it would gain without each side.
 
@@ -110,7 +149,7 @@ def limit_after(gains: Mapping[Side, float]) -> Sides | NoneAlone:
 def sides_of(limit: Limit) -> tuple[Side, ...]:
     """Return the sides to shorten, largest gain first; empty if unknown."""
     match limit:
-        case Sides(sides=sides):
+        case Sides(sides=sides) | DependsOnCost(sides=sides):
             return sides
         case Waits():
             return ("waits",)
@@ -125,7 +164,7 @@ def sides_of(limit: Limit) -> tuple[Side, ...]:
 def status_of(limit: Limit) -> Status:
     """Return whether a limit is an answer: the status of a verdict."""
     match limit:
-        case Sides() | Waits() | Both():
+        case Sides() | Waits() | Both() | DependsOnCost():
             return "ok"
         case NoneAlone():
             return "balanced"

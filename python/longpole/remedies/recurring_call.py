@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from longpole.engine.critical_path.changes import Drop
@@ -24,6 +25,9 @@ _LEAST_SHARE: Final = 0.03
 _USUAL: Final = 0.6
 _LEAST_NS: Final = 50_000
 
+# Times of a call in two windows differ by at most this factor if they are alike.
+_ALIKE: Final = 3
+
 # A function that runs for a larger share of a window is the loop itself.
 _MOST_SHARE: Final = 0.9
 
@@ -36,6 +40,12 @@ _OTHERS: Final = (
     "<built-in function next>",
 )
 _NAMED: Final = (*VIEWS, DYNAMO)
+
+# Operators that compute nothing: if one takes long, its thread was stopped.
+_NO_WORK: Final = ("aten::empty", "aten::detach", "aten::set_")
+
+# Functions of the profiler, which are no part of the program.
+_OF_PROFILER: Final = ("torch/profiler/", "torch/autograd/profiler")
 _WIDEST: Final = 60
 
 # Operators within which XLA runs a compiled program: what they contain is its own.
@@ -70,11 +80,12 @@ def _find(facts: Facts) -> Iterator[Found]:
         total_ns = sum(row.duration_ns for row in rows)
         if _is_loading(facts, rows[0].event) or _is_of_xla(facts, rows[0].event):
             continue
-        is_usual = len({row.window for row in rows}) >= _USUAL * facts.n_windows
+        n_alike, alike_ns = _alike(rows)
+        is_usual = n_alike >= _USUAL * facts.n_windows and 2 * alike_ns >= total_ns
         is_function = facts.place(rows[0].event).kind in {"python", "annotation"}
         is_short = facts.per_window(total_ns) < _LEAST_NS
         is_all = is_function and total_ns > _MOST_SHARE * facts.mean_ns * facts.n_windows
-        if not is_usual or is_short or is_all or name.startswith(_OTHERS) or name in _NAMED:
+        if not is_usual or is_short or is_all or _is_of_others(name):
             continue
         if (name in MAKERS and facts.n_windows == 1) or _is_in_capture(facts, rows[0]):
             continue
@@ -102,6 +113,22 @@ def _find(facts: Facts) -> Iterator[Found]:
             name=name,
             events=facts.longest(rows),
         )
+
+
+def _is_of_others(name: str) -> bool:
+    """Whether other remedies cover a call, or nothing in it can be changed."""
+    is_of_profiler = any(part in name for part in _OF_PROFILER)
+    return name.startswith((*_OTHERS, *_NO_WORK)) or name in _NAMED or is_of_profiler
+
+
+def _alike(rows: list[OnThread]) -> tuple[int, int]:
+    """Return the number of windows in which the call takes about its usual time, and that time."""
+    of_window: Counter[int] = Counter()
+    for row in rows:
+        of_window[row.window] += row.duration_ns
+    usual_ns = median(of_window.values())
+    alike = [ns for ns in of_window.values() if usual_ns <= _ALIKE * ns <= _ALIKE**2 * usual_ns]
+    return len(alike), sum(alike)
 
 
 def _advice(facts: Facts, event: int, name: str) -> str:

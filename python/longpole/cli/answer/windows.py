@@ -41,13 +41,15 @@ _UNTIMED: Final = frozenset({"zero_timestamp", "negative_duration"})
 _OF_VERDICT: Final = frozenset(
     {
         *("earlier_work", "much_unexplained", "unknown_device_tasks", "untimed_records"),
-        *("overlapping_device_work", *IMPOSSIBLE_TIMES),
+        *("overlapping_device_work", "lost_device_work", *IMPOSSIBLE_TIMES),
     }
 )
 # Larger overlaps of activities on one stream, as a share of the window, mean wrong records.
 _MUCH_OVERLAP: Final = 0.1
 # If less of the work was launched before the recording, no relevant gain changes.
 _MUCH_EARLIER: Final = 0.01
+# A recording loses some activities at its end; if this share of all is lost, that is a warning.
+_MUCH_LOST: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +189,20 @@ def window_warnings(
 ) -> Iterator[Warned]:
     """Yield the warnings about the path of a window."""
     window_name = "the whole trace" if window_name == "whole trace" else window_name
-    has_work = trace.warning_counts["device_work"] > 0
-    n_launches = 0 if has_work else len(trace.core.launches_without_work())
-    if n_launches:
+    n_works = trace.warning_counts["device_work"]
+    n_launches = len(trace.core.launches_without_work())
+    if n_launches > _MUCH_LOST * (n_launches + n_works) and n_works:
+        yield Warned(
+            code="lost_device_work",
+            count=n_launches,
+            message=(
+                f"{n_launches:,} calls launched GPU activities that are not in the trace, which "
+                f"has {count(n_works, 'activity', 'activities')}"
+            ),
+            effect="the device is busier than the answer says, at least in a part of the trace",
+            hint="see `longpole check`",
+        )
+    elif n_launches and not n_works:
         yield Warned(
             code="no_device_work",
             count=n_launches,
