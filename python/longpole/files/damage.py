@@ -129,11 +129,19 @@ _AFTER_RECORD: Final = ("launches", "operators")
 """Options whose phrase only makes sense after the word "record"."""
 
 
+_XPROF: Final = "xprof"
+_TIMELINE: Final = "xprof-json"
+_OF_TIMELINE: Final = "; the xplane.pb that XProf writes with a timeline may have them"
+
+
 def record_hint(trace: _Read, missing: str, option: str, otherwise: str = "") -> str:
     """Return a sentence on what a trace lacks, and which profiler option records it."""
     record: str = getattr(options_for(trace.core), option)
     how = record if option in _AFTER_RECORD else f"with {record}"
-    advice = f": record {how}{otherwise}" if record else ", and its profiler records none"
+    nothing = ", and its profiler records none"
+    if trace.core.profiler == _XPROF:
+        nothing = _OF_TIMELINE if trace.core.format == _TIMELINE else ""
+    advice = f": record {how}{otherwise}" if record else nothing
     return advised(trace.damage, f"{missing}{advice}.")
 
 

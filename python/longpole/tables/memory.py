@@ -21,9 +21,9 @@ from longpole.report.blocks import (
 from longpole.tables.catalogue import MOST_ROWS, ask_by, table, view
 from longpole.tables.memory_churn import ChurnRow, memory_churn
 from longpole.tables.memory_curve import allocations_of, memory_curve, start_of
-from longpole.trace.allocations import Allocations
+from longpole.trace.allocations import Allocations, Pool
 from longpole.words.data import HIDDEN, Data, Row
-from longpole.words.wording import count, duration, memory_size, short_name
+from longpole.words.wording import count, duration, memory_size, share, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -265,9 +265,27 @@ def _notes(trace: Trace, log: Allocations, devices: pl.DataFrame) -> Iterator[st
     """Yield what the figures of a trace leave out."""
     if log.is_relative:
         yield _RELATIVE
+    most = devices["peak_bytes"].max()
+    for name, peak_bytes in devices.select("device", "peak_bytes").iter_rows():
+        pool = log.pools.get(name)
+        if pool is not None and peak_bytes * _NEGLIGIBLE >= most:
+            yield _pool(name, peak_bytes, pool)
     is_cpu_alone = devices.height > 0 and devices["device"].str.starts_with("cpu").all()
     if is_cpu_alone and trace.warning_counts["device_work"]:
         yield _ONLY_CPU
+
+
+def _pool(name: str, peak_bytes: int, pool: Pool) -> str:
+    """Return the capacity of an allocator as a sentence."""
+    parts = f"{share(peak_bytes / pool.capacity_bytes)} of" if pool.capacity_bytes else ""
+    before = pool.most_bytes or 0
+    earlier = f" Before the recording it held up to {memory_size(before)}."
+    free = pool.fragmentation
+    split = "" if free is None else f", {share(free)} of the free memory is fragmented"
+    return (
+        f"The peak is {parts} the {memory_size(pool.capacity_bytes)} that {name} manages{split}."
+        f"{earlier if before > peak_bytes else ''}"
+    )
 
 
 _BY: Final[Mapping[str, Callable[..., Memory | pl.DataFrame]]] = {

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from longpole.formats.ascend.memory import recorded_memory
+from longpole.formats.xplane.memory import recorded_memory as xplane_memory
 from longpole.rows.selection import matching
 from longpole.tables.catalogue import view
 from longpole.tables.needs import ALLOCATIONS
 from longpole.trace.allocations import Allocations, trace_allocations
+from longpole.trace.kept import kept
 from longpole.words.data import Row, names_of
 
 if TYPE_CHECKING:
@@ -101,10 +103,15 @@ def start_of(recording: Trace | Allocations) -> int | None:
 
 
 def allocations_of(recording: Trace | Allocations) -> Allocations:
-    """Return the allocations of a trace, including its Ascend profile, or of a memory file."""
-    if isinstance(recording, Allocations):
-        return recording
-    found = trace_allocations(recording)
-    if found.events.is_empty() and recording.core.profiler in ("torch_npu", "mindspore", "msprof"):
-        return recorded_memory(recording.path) or found
-    return found
+    """Return the allocations of a trace, including those in files of its profile."""
+    return recording if isinstance(recording, Allocations) else _of_trace(recording)
+
+
+@kept
+def _of_trace(trace: Trace) -> Allocations:
+    found = trace_allocations(trace)
+    if not found.events.is_empty():
+        return found
+    if trace.core.profiler in ("torch_npu", "mindspore", "msprof"):
+        return recorded_memory(trace.path) or found
+    return xplane_memory(trace) or found

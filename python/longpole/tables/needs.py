@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import polars as pl
 
+from longpole.formats.xplane.memory import recorded_memory
 from longpole.trace import sweeps
 from longpole.trace.allocations import trace_allocations
 
@@ -70,7 +71,9 @@ COUNTERS: Final = Need(
     "counters",
 )
 ALLOCATIONS: Final = Need(
-    lambda trace: not trace_allocations(trace).events.is_empty(),
+    lambda trace: (
+        not trace_allocations(trace).events.is_empty() or recorded_memory(trace) is not None
+    ),
     "The trace has no allocations",
     "allocations",
     ", or give a memory timeline or snapshot",

@@ -12,6 +12,7 @@ from longpole.flops.inputs import INPUT_ARGUMENTS, distinct_inputs
 from longpole.flops.served.lengths import LENGTHS, lengths_in
 from longpole.rows.frames import argument
 from longpole.rows.selection import matching
+from longpole.tables.hlo_work import hlo_work
 from longpole.trace.captures import has_captured_graphs
 from longpole.trace.kept import kept
 from longpole.trace.sweeps import activities, around
@@ -19,6 +20,7 @@ from longpole.trace.sweeps import activities, around
 if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.flops import Bounds
+    from longpole.tables.hlo_work import HloWork
     from longpole.trace.trace import Trace
 
 _INPUTS: Final = ("inputs", "shapes", "strides", "dtypes", "values")
@@ -40,6 +42,8 @@ _RAGGED: Final = {
 }
 _WORK: Final = {**_EXACT, **_BOUNDS, **_RAGGED}
 _COUNTED: Final = ("flops", "n_bytes", *_BOUNDS)
+_HLO: Final = (1 << 32) - 1
+"""Source of the instructions of XLA, which are no events."""
 _CALLED: Final = {"event": pl.UInt32, "source": pl.UInt32, "launch": pl.UInt32, "called": pl.UInt32}
 
 
@@ -82,6 +86,9 @@ def _work_of(
     called = _captured(trace, chosen)
     operators, works = _all_operators(trace, called["source"])
     kernels = _kernels(trace, window, chosen, operators, called)
+    hlo = hlo_work(trace)
+    if hlo is not None:
+        kernels, operators, works = _with_hlo(hlo, kernels, operators, works)
     longest = pl.col("duration_ns").arg_max()
     ran = (
         kernels.group_by("operator", "source", "launch", "device", "other", maintain_order=True)
@@ -108,6 +115,31 @@ def _work_of(
     scaled = (pl.col(_COUNTED) * part).round().cast(pl.Int64)
     kernel = pl.col("kernel").cast(pl.String)
     return joined.with_columns(scaled, kernel).drop("all_ns", "work"), owned
+
+
+def _with_hlo(
+    hlo: HloWork, kernels: pl.DataFrame, operators: pl.DataFrame, works: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Give kernels of XLA their instructions as operators."""
+    of_hlo = hlo.kernels.with_columns(source=pl.lit(_HLO, pl.UInt32))
+    joined = kernels.join(of_hlo, on="event", how="left", suffix="_hlo", maintain_order="left")
+    is_known = pl.col("operator_hlo").is_not_null()
+    columns = ("operator", "source", "launch")
+    owned = joined.with_columns(
+        *(pl.when(is_known).then(f"{name}_hlo").otherwise(name).alias(name) for name in columns),
+        other=pl.when(~is_known).then("other"),
+    ).select(kernels.columns)
+    first = pl.lit(works.height, pl.UInt32)
+    described = hlo.instructions.with_columns(work=pl.col("operator") + first)
+    added = described.select(
+        "operator", "work", is_recomputed=pl.lit(value=False), source=pl.lit(_HLO, pl.UInt32)
+    )
+    both = [works.drop("alike"), described.drop("operator")]
+    return (
+        owned,
+        pl.concat([operators, added.select(operators.columns)]),
+        _numbered(pl.concat(both, how="diagonal_relaxed").select(both[0].columns)),
+    )
 
 
 def _captured(trace: Trace, chosen: pl.DataFrame) -> pl.DataFrame:
@@ -267,7 +299,7 @@ def operators_with_work(trace: Trace) -> pl.DataFrame:
 
 def shapes_hint(trace: Trace, missing: str = _NO_SHAPES) -> str | None:
     """Return what to record if no operator has shapes, which all formulas need."""
-    if has_shapes(trace):
+    if has_shapes(trace) or hlo_work(trace) is not None:
         return None
     return record_hint(trace, missing, "shapes")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeGuard
 
 from longpole.errors import TraceError
 from longpole.files.json_elements import JsonLimitError, json_elements
@@ -63,6 +63,16 @@ _GROWS: Final = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segm
 _USES: Final = {"alloc": 1, "free_completed": -1}
 
 
+class Pool(NamedTuple):
+    """The memory that an allocator manages."""
+
+    capacity_bytes: int
+    fragmentation: float | None
+    """Fraction of its free memory that is not in the largest free block, at the peak."""
+    most_bytes: int | None
+    """Most bytes in use since the program began."""
+
+
 @dataclass(frozen=True, slots=True)
 class Allocations:
     """The allocations of a recording, in time order.
@@ -85,11 +95,18 @@ class Allocations:
     """Functions of the program in which a snapshot reached its peak, innermost first, by device."""
     is_relative: bool = False
     """Whether the file has no totals, so that memory is relative to the start of the recording."""
+    pools: Mapping[str, Pool] = field(default_factory=dict)
+    """Capacity of the allocators, by device, if recorded."""
 
     @classmethod
-    def of_rows(cls, source: Literal["profile"], rows: list[dict[str, Any]]) -> Allocations:
+    def of_rows(
+        cls,
+        source: Literal["profile"],
+        rows: list[dict[str, Any]],
+        pools: Mapping[str, Pool] | None = None,
+    ) -> Allocations:
         """Create allocations from changes in time order; values missing in a row are null."""
-        return cls(source, _frame(rows), _blocks([]))
+        return cls(source, _frame(rows), _blocks([]), pools=pools or {})
 
 
 def is_memory_file(path: str | os.PathLike[str]) -> bool:
