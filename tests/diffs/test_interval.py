@@ -10,6 +10,7 @@ import pytest
 
 import longpole
 from longpole.cli import program as commands
+from longpole.engine.critical_path.explain import MEANINGS
 from oracles.simulator import Machine, Run, Scale
 from oracles.simulator.losses import PlantedCosts, with_overhead
 from oracles.simulator.program import Backward, Busy, Frame
@@ -32,14 +33,14 @@ class Pair:
     free: float
 
 
-def _more_python(program: Program, extra_ns: int) -> Program:
-    """Return the program with host time before each layer."""
+def _more_host(program: Program, extra_ns: int, before: str = "nn.Module") -> Program:
+    """Return the program with host time before each function of a name, by default each layer."""
 
     def edited(item: Item) -> list[Item]:
         if isinstance(item, Frame | Backward):
             item = replace(item, body=tuple(each for it in item.body for each in edited(it)))
-        is_layer = isinstance(item, Frame) and item.name.startswith("nn.Module")
-        return [Busy(extra_ns), item] if is_layer else [item]
+        is_wanted = isinstance(item, Frame) and item.name.startswith(before)
+        return [Busy(extra_ns), item] if is_wanted else [item]
 
     return replace(program, main=tuple(each for it in program.main for each in edited(it)))
 
@@ -53,7 +54,7 @@ def pair(seed: int, folder) -> Pair:
     plants = [
         (program, []),
         (program, [Scale("kernel", by=dice.choice([0.5, 2]))]),
-        (_more_python(program, dice.choice([5_000, 40_000])), []),
+        (_more_host(program, dice.choice([5_000, 40_000])), []),
         (program, [Scale("data_loading", by=8)]),
     ]
     changed, changes = plants[seed % len(plants)]
@@ -88,6 +89,16 @@ def test_the_interval_holds_what_was_planted_and_no_verdict_is_wrong(seed, tmp_p
         effects = [(it.effect_ns, it.change_ns) for it in found.changes if it.effect_ns is not None]
         assert all(abs(effect) <= abs(change) + 1 for effect, change in effects)
         assert all(effect * change >= 0 for effect, change in effects)
+
+
+def test_a_wait_between_threads_is_named_if_no_work_changed(tmp_path):
+    program = training(3, steps=7, layers=4, world_size=1, kernel_scale=0.1)
+    later = _more_host(program, 300_000, before="torch/_tensor.py(570)")
+    for side, each in enumerate((program, later)):
+        Run(each, Machine(seed=side, spread=0.01)).write(tmp_path / f"{side}.json")
+    found = longpole.diff(tmp_path / "0.json", tmp_path / "1.json")
+    assert found.verdict == "regression"
+    assert f"more of {MEANINGS['handover']}" in found.sentence
 
 
 def test_text_json_and_exit_code_are_one_decision(tmp_path, capsys):

@@ -373,7 +373,7 @@ def _by_kind(diff: Findings) -> str | None:
     rows = [
         row
         for row in diff.path
-        if row.kind in KINDS
+        if row.kind in MEANINGS
         and row.change_ns * change_ns > 0
         and abs(row.change_ns) >= _LEAST_OF_KIND * abs(change_ns)
     ][:_MOST_KINDS]
