@@ -152,10 +152,9 @@ def _serving(trace: Trace, top: int, *, whole: bool) -> Serving | None:
 
     Launches of graphs mark iterations only if the program marks no steps, or of the whole trace.
     """
-    has_marks = trace.core.is_of_server or whole or not trace.core.steps(None).to_dicts()
-    if not has_marks:
-        return None
     if trace.core.server_iterations() is None:
+        return None
+    if not (trace.core.is_of_server or whole) and len(trace.core.steps(None)):
         return None
     from longpole.tables.serving import serving
 
