@@ -14,7 +14,7 @@ from longpole.recording import step_timer as module
 from longpole.testing import TraceBuilder
 
 ROOT = Path(__file__).parents[2]
-FENCED = re.compile(r"^```\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCED = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Profiler:
