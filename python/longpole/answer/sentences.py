@@ -157,10 +157,14 @@ def _words_of(parts: VerdictParts, sides: Sequence[Side]) -> tuple[str, str]:
     one, *others = sides
     if others:
         told = f"{gains.of_side(one)} and {gains.of_side(others[0])} shorter without"
-        return f"{one} and {others[0]}", told
+        return f"{_name(one)} and {_name(others[0])}", told
     if one == "host" and mostly_stopped(parts):
-        return one, stopped(parts)
-    return one, f"{gains.of_side(one)} shorter without {_LIMITS[one][1]}"
+        return _name(one), stopped(parts)
+    return _name(one), f"{gains.of_side(one)} shorter without {_LIMITS[one][1]}"
+
+
+def _name(side: Side) -> str:
+    return _NOUNS[side].removeprefix("the ")
 
 
 def _most_of_two(gains: Gains, both: float) -> str:
