@@ -221,8 +221,8 @@ class _Page:
     def _left_out(self, everything: Sequence[tuple[Column, Sequence[str]]]) -> set[int]:
         """Return the indices of the columns to leave out so that the others fit.
 
-        The first column, strings and columns that must be shown are kept, and at least one column
-        beside the first.
+        The first column, strings and columns that must be shown are kept, and at least two
+        columns.
         """
         widths = [_least_width(column, texts) + len(_GUTTER) for column, texts in everything]
         excess = len(self.indent) + sum(widths) - len(_GUTTER) - self.terminal.width
