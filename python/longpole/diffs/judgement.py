@@ -77,7 +77,7 @@ class Intervals:
     at_any_cost: Interval
     """At every recording cost."""
     as_estimated: Interval
-    """At the most likely recording cost, or by the times that are known."""
+    """With the most likely recording cost, or by the times that are known."""
     spread: float
     """Robust spread of the steps, or of the runs, of the side where it is greater."""
 

@@ -110,7 +110,7 @@ def _empties(facts: Facts) -> bool:
 
 
 def _is_uncached(facts: Facts) -> bool:
-    """Whether memory is freed in so many operators that nothing can have kept it."""
+    """Whether memory is freed in enough operators that nothing can have kept it."""
     frees = facts.calls("free")
     operators = {event for call in frees for event in _operator(facts, call)}
     is_enough = len(frees) >= _LEAST_FREES * facts.n_windows

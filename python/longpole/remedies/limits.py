@@ -61,7 +61,7 @@ class DependsOnCost(Data):
 
     kind: Literal["depends_on_cost"] = field(default="depends_on_cost", init=False)
     sides: tuple[Side, Side]
-    """The side that limits it at the estimated cost, and the one at the least or most cost."""
+    """The side that limits it at the estimated cost, and the one with the least or most cost."""
 
 
 @dataclass(frozen=True, slots=True)

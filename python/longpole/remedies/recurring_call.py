@@ -44,7 +44,7 @@ _NAMED: Final = (*VIEWS, DYNAMO)
 # Operators that compute nothing: if one takes long, its thread was stopped.
 _NO_WORK: Final = ("aten::empty", "aten::detach", "aten::set_")
 
-# Functions of the profiler, which are no part of the program.
+# Functions of the profiler, which are not part of the program.
 _OF_PROFILER: Final = ("torch/profiler/", "torch/autograd/profiler")
 _WIDEST: Final = 60
 

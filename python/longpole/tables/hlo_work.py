@@ -45,7 +45,7 @@ def hlo_work(trace: Trace) -> HloWork | None:
     A kernel of a fusion has its name, and one of a library its instruction among its arguments. The
     kernels of a command buffer have only its name: fusions with equal code share a kernel, and the
     kernels of libraries belong to the library calls in the order of the schedule, if they are
-    equally many and none ran beside another.
+    equally many and none overlapped another.
     """
     path = _profile_of(trace)
     modules = [] if path is None else hlo_modules(path)

@@ -43,7 +43,7 @@ _RAGGED: Final = {
 _WORK: Final = {**_EXACT, **_BOUNDS, **_RAGGED}
 _COUNTED: Final = ("flops", "n_bytes", *_BOUNDS)
 _HLO: Final = (1 << 32) - 1
-"""Source of the instructions of XLA, which are no events."""
+"""Source of the instructions of XLA, which are not events."""
 _CALLED: Final = {"event": pl.UInt32, "source": pl.UInt32, "launch": pl.UInt32, "called": pl.UInt32}
 
 
@@ -120,7 +120,7 @@ def _work_of(
 def _with_hlo(
     hlo: HloWork, kernels: pl.DataFrame, operators: pl.DataFrame, works: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """Give kernels of XLA their instructions as operators."""
+    """Add to kernels of XLA their instructions, as operators."""
     of_hlo = hlo.kernels.with_columns(source=pl.lit(_HLO, pl.UInt32))
     joined = kernels.join(of_hlo, on="event", how="left", suffix="_hlo", maintain_order="left")
     is_known = pl.col("operator_hlo").is_not_null()

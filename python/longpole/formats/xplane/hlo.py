@@ -164,7 +164,7 @@ def _shapes(shape: Message, depth: int = 0) -> tuple[Shape, ...]:
 
 
 def _contracted(row: Message, operands: list[tuple[Shape, ...]]) -> int | None:
-    """Return how many products each element of the result adds up; None if it is no product."""
+    """Return how many products each element of the result adds up; None if it is not a product."""
     arrays = [shapes[0] for shapes in operands if shapes]
     if len(arrays) < 2:  # noqa: PLR2004
         return None
