@@ -113,7 +113,11 @@ class RecordingCost(Row):
     timed_ns: tuple[int, ...]
     """Mean steps that were timed without the profiler when the trace was recorded."""
     misfit: str | None
-    """Reason why these do not fit the recorded steps and are not used; null if they do."""
+    """Reason why these, or a given time, do not fit the recorded steps and are not used; null if
+    they do."""
+    nearest: str | None
+    """Why the step takes another time than the given one: no cost of recording explains it, and
+    this is the nearest time that one does."""
     drift_ns: tuple[int, int] | None
     """Median steps timed without the profiler before and after recording, if they show that the
     speed of the program changed."""
@@ -133,6 +137,7 @@ def unknown_cost(reason: str) -> RecordingCost:
         factor=None,
         timed_ns=(),
         misfit=None,
+        nearest=None,
         drift_ns=None,
         classes=[],
     )
@@ -170,6 +175,7 @@ def recording_cost_of(
         factor=factor,
         timed_ns=(),
         misfit=None,
+        nearest=None,
         drift_ns=None,
         classes=classes,
     )
@@ -237,34 +243,77 @@ def timings_of(header: Sequence[tuple[str, str]]) -> Timings:
     return Timings((), ())
 
 
+def explained_ns(parts: OverheadParts) -> tuple[int, int] | None:
+    """Return the shortest and the longest step that some recording overhead explains.
+
+    None unless a given step lies outside them.
+    """
+    if parts["misfit"] is None or parts["lengths_ns"] is None:
+        return None
+    kind, shortest_ns = parts["misfit"]
+    recorded_ns = parts["lengths_ns"][0]
+    return (recorded_ns, recorded_ns) if kind == "longer" else (shortest_ns or 0, recorded_ns)
+
+
+def nearest(parts: OverheadParts, step_time_ns: int) -> int | None:
+    """Return the step nearest to a given one that some recording overhead explains.
+
+    None if the given step is more than 10 % away, which is more than two runs differ by.
+    """
+    explained = explained_ns(parts)
+    if explained is None:
+        return step_time_ns
+    least_ns, most_ns = explained
+    found_ns = min(max(step_time_ns, least_ns), most_ns)
+    return found_ns if _alike(found_ns, step_time_ns) else None
+
+
+def nearest_sentence(asked_ns: int, taken_ns: int) -> str:
+    """Return why the step takes another time than the given one.
+
+    Examples
+    --------
+    >>> told = nearest_sentence(11_200_000, 11_370_000)
+    >>> print(told)  # doctest: +NORMALIZE_WHITESPACE
+    11.2 ms were given; without any recording overhead, the recorded step takes 11.4 ms, which is
+    used
+    """
+    asked, taken = duration(asked_ns), duration(taken_ns)
+    what = (
+        "as recorded, the step takes"
+        if taken_ns < asked_ns
+        else "without any recording overhead, the recorded step takes"
+    )
+    return f"{asked} were given; {what} {taken}, which is used"
+
+
 def misfit(parts: OverheadParts, step_time_ns: int, timed_ns: Sequence[int] = ()) -> str | None:
     """Return why no recording overhead explains a given step time, or None.
 
     `timed_ns` are the step times measured at recording.
     """
-    if parts["misfit"] is None or parts["lengths_ns"] is None:
+    explained = explained_ns(parts)
+    if explained is None:
         return None
-    kind, shortest_ns = parts["misfit"]
-    recorded, asked = duration(parts["lengths_ns"][0]), duration(step_time_ns)
-    other = "the time is of another machine, batch size or program"
-    if (
-        timed_ns
-        and min(timed_ns) <= _DRIFTS * step_time_ns
-        and step_time_ns <= _DRIFTS * max(timed_ns)
-    ):
+    (least_ns, recorded_ns), asked = explained, duration(step_time_ns)
+    is_longer = step_time_ns > recorded_ns
+    other = "it may be of another machine, batch size or program"
+    if timed_ns and min(timed_ns) <= _DRIFTS * step_time_ns <= _DRIFTS**2 * max(timed_ns):
         timed = duration_range(min(timed_ns), max(timed_ns))
         other = (
             f"like the steps that were timed when it was recorded ({timed}), it does not fit the "
-            f"recorded steps, which were {'faster' if kind == 'longer' else 'slower'}; "
-            "--as-recorded answers for these"
+            f"recorded steps, which were {'faster' if is_longer else 'slower'}"
         )
-    if kind == "longer":
-        return (
-            f"the step takes {recorded} as recorded, less than {asked} without a profiler: {other}"
-        )
-    least = duration(shortest_ns or 0)
-    without = "without the largest possible recording overhead"
-    return f"{without}, the step takes {least}, not {asked}: {other}"
+    if is_longer:
+        took = f"the step takes {duration(recorded_ns)} as recorded, less than that"
+    else:
+        took = f"even without any recording overhead, the step takes {duration(least_ns)}"
+    return f"the given step time of {asked} is not used: {took}; {other}"
+
+
+def _alike(one_ns: int, other_ns: int) -> bool:
+    """Whether two runs of one program on one machine may differ as much."""
+    return max(one_ns, other_ns) <= _DRIFTS * min(one_ns, other_ns)
 
 
 def is_told(cost: RecordingCost) -> bool:
@@ -279,7 +328,7 @@ def range_of(cost: RecordingCost) -> list[str]:
     """Return the range of the step without the profiler, unless it is given, and as recorded."""
     known = [f"{duration(cost['recorded_step_ns'] or 0)} recorded", *unused_timings(cost)]
     if cost["status"] == "given":
-        return known
+        return [*([cost["nearest"]] if cost["nearest"] else []), *known]
     found = duration_range(cost["least_step_ns"] or 0, cost["most_step_ns"] or 0)
     return [f"estimated {found}" if cost["status"] == "estimated" else found, *known]
 
@@ -363,7 +412,8 @@ def timing_notes(cost: RecordingCost) -> list[str]:
 
 
 def _misfit(cost: RecordingCost) -> list[str]:
-    return [f"{cost['misfit']}."] if cost["misfit"] else []
+    why = cost["misfit"]
+    return [f"{why[0].upper()}{why[1:]}."] if why else []
 
 
 def drift_sentence(cost: RecordingCost) -> str | None:

@@ -709,24 +709,16 @@ def _steps_without_profiler(traces: TraceSet, step_time_ns: int) -> tuple[RankSt
     A rank may wait longer for the others than the time allows: the time must fit one rank.
     """
     steps: list[RankStep] = []
-    misfits: list[str] = []
     for rank in traces.rank_numbers:
-        trace = traces.trace(rank)
-        try:
-            cost = trace.recording_cost(step_time_ns)
-        except ValueError as error:
-            misfits.append(f"rank {rank}: {error}")
-            cost = {**trace.recording_cost(), "step_ns": None, "reason": str(error)}
+        cost = traces.trace(rank).recording_cost(step_time_ns)
         steps.append(
             RankStep(
                 rank=rank,
                 recorded_step_ns=cost["recorded_step_ns"],
-                step_ns=cost["step_ns"],
-                reason=cost["reason"],
+                step_ns=None if cost["misfit"] else cost["step_ns"],
+                reason=cost["misfit"] or cost["reason"],
             )
         )
-    if len(misfits) == len(steps):
-        raise ValueError(misfits[0])
     return tuple(steps)
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from longpole.engine.recording_cost import misfit, recording_cost_of, timings_of, unknown_cost
+from longpole.engine.recording_cost import (
+    misfit,
+    nearest,
+    nearest_sentence,
+    recording_cost_of,
+    timings_of,
+    unknown_cost,
+)
 from longpole.errors import WindowError
 from longpole.trace.tables import ON_DEVICE
 from longpole.words.wording import duration_range
@@ -31,13 +38,7 @@ _ON_HOST: Final = ("operator", "runtime", "driver", "python")
 def removed(
     core: CoreTrace, step_time_ns: int | None, step_name: str | None, data_load: str | None
 ) -> tuple[CoreTrace, RecordingCost]:
-    """Return the trace without recording overhead, and that overhead.
-
-    Raises
-    ------
-    ValueError
-        No recording overhead explains the given step time.
-    """
+    """Return the trace without recording overhead, and that overhead."""
     timings = timings_of(core.header)
     try:
         if step_time_ns is not None:
@@ -61,10 +62,17 @@ def _given(
     data_load: str | None,
 ) -> tuple[CoreTrace, RecordingCost]:
     parts, found = core.without_profiler(step_time_ns, data_load=data_load, step_name=step_name)
-    why = misfit(parts, step_time_ns, timings.all_ns)
-    if why is not None or found is None:
-        raise ValueError(why)
-    return found, recording_cost_of(parts, "given", (step_time_ns, step_time_ns))
+    taken_ns = nearest(parts, step_time_ns)
+    if found is not None and taken_ns == step_time_ns:
+        return found, recording_cost_of(parts, "given", (step_time_ns, step_time_ns))
+    if found is None or taken_ns is None:
+        estimated, cost = _estimated(core, step_name, data_load)
+        cost["misfit"] = misfit(parts, step_time_ns, timings.all_ns)
+        return estimated, cost
+    parts, found = core.without_profiler(taken_ns, data_load=data_load, step_name=step_name)
+    cost = recording_cost_of(parts, "given", (taken_ns, taken_ns))
+    cost["nearest"] = nearest_sentence(step_time_ns, taken_ns)
+    return found or core, cost
 
 
 def _measured(
@@ -91,7 +99,7 @@ def _measured(
         why = "" if timings.drift_ns else ": the speed of the program may have changed meanwhile"
         took = duration_range(min(times_ns), max(times_ns))
         cost["misfit"] = (
-            f"Steps that were timed without the profiler took {took}, which does not fit the "
+            f"steps that were timed without the profiler took {took}, which does not fit the "
             f"recorded steps{why}"
         )
     return estimated, cost

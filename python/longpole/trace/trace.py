@@ -332,11 +332,6 @@ class Trace(TraceTables):
         question
             By default, what limits the program.
 
-        Raises
-        ------
-        ValueError
-            No cost of recording explains the step time of the question.
-
         Examples
         --------
         >>> from longpole.testing import TraceBuilder
@@ -593,12 +588,9 @@ class Trace(TraceTables):
         -------
         dict
             The cost of each class of events, with an interval, and the step time. If
-            `longpole.record` measured the step without the profiler, that time is used.
-
-        Raises
-        ------
-        ValueError
-            No cost of recording explains the step time that is given.
+            `longpole.record` measured the step without the profiler, that time is used. A given
+            time that no cost explains is replaced by the nearest that one does, if that is at most
+            10 % away; otherwise the cost is estimated. Both are said.
 
         Examples
         --------
@@ -675,11 +667,6 @@ class Trace(TraceTables):
             The time of a step without a profiler, if known.
         step_name, data_load
             As for `critical_path`.
-
-        Raises
-        ------
-        ValueError
-            No cost of recording explains the step time that is given.
         """
         from longpole.trace.removed_cost import removed
 
