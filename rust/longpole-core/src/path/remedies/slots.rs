@@ -18,15 +18,10 @@ pub(super) struct Slots {
 
 impl Slots {
     /// Assigns slots to the first nodes of a graph. Nodes in `asked` keep theirs.
-    pub(super) fn of(
-        graph: &Graph,
-        n_nodes: usize,
-        asked: impl Iterator<Item = NodeId>,
-        bounds: &[Bound],
-    ) -> Self {
+    pub(super) fn of(graph: &Graph, n_nodes: usize, asked: &[NodeId], bounds: &[Bound]) -> Self {
         let mut slots = Self { of_node: vec![NO_ROW; n_nodes], n_slots: 0 };
         let mut free = Vec::new();
-        asked.for_each(|node| slots.give(node, &mut free));
+        asked.iter().for_each(|&node| slots.give(node, &mut free));
         let n_asked = slots.n_slots;
         let edges = graph.edges.as_slice();
         let mut bounds = bounds.iter().rev().peekable();

@@ -74,8 +74,7 @@ impl<'a> Trials<'a> {
         };
         let windows: Vec<_> = windows.iter().map(|window| Prepared::of(window, graph)).collect();
         let n_nodes = windows.iter().map(|window| window.n_nodes(graph)).max().unwrap_or(0);
-        let asked = windows.iter().flat_map(|window| window.asked(n_nodes));
-        let slots = Slots::of(graph, n_nodes, asked, &open.bounds);
+        let slots = Slots::of(graph, n_nodes, &asked(&windows, n_nodes), &open.bounds);
         let (edges_of, scratch) = (EdgesOf::of(graph), RefCell::default());
         let unexplained_gaps = unexplained_gaps.iter().map(|gap| gap.edge).collect();
         Self {
@@ -330,14 +329,6 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Returns the nodes whose times determine its length, as far as they are timed.
-    fn asked(&self, n_nodes: usize) -> Vec<NodeId> {
-        match &self.nodes {
-            Some((opening, ends)) => [&opening[..], ends].concat(),
-            None => (0..n_nodes).map(NodeId::from_row).collect(),
-        }
-    }
-
     fn observed_ns(&self) -> i64 {
         self.window.end_ns - self.window.start_ns
     }
@@ -362,6 +353,21 @@ impl<'a> Prepared<'a> {
             });
             (end_ns - start_ns).max(0)
         })
+    }
+}
+
+/// Returns the nodes whose times determine the lengths of some windows, as far as they are timed.
+/// All windows that need every node share one list, because there may be many.
+fn asked(windows: &[Prepared<'_>], n_nodes: usize) -> Vec<NodeId> {
+    let nodes: Option<Vec<_>> = windows.iter().map(|window| window.nodes.as_ref()).collect();
+    match nodes {
+        Some(nodes) => nodes
+            .into_iter()
+            .flat_map(|(opening, ends)| [opening, ends])
+            .flatten()
+            .copied()
+            .collect(),
+        None => (0..n_nodes).map(NodeId::from_row).collect(),
     }
 }
 
