@@ -89,7 +89,9 @@ def closest(name: str, known: Iterable[str], otherwise: str) -> str:
     >>> closest("nope", ["copies", "envelope"], "see the list")
     'see the list'
     """
-    meant = difflib.get_close_matches(name, [*known], n=1, cutoff=_CLOSE)
+    names = [*known]
+    with_word = sorted((one for one in names if name in one.split("_")), key=len)
+    meant = difflib.get_close_matches(name, names, n=1, cutoff=_CLOSE) or with_word
     return f"did you mean `{meant[0]}`?" if meant else otherwise
 
 

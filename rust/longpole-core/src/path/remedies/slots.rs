@@ -21,7 +21,9 @@ impl Slots {
     pub(super) fn of(graph: &Graph, n_nodes: usize, asked: &[NodeId], bounds: &[Bound]) -> Self {
         let mut slots = Self { of_node: vec![NO_ROW; n_nodes], n_slots: 0 };
         let mut free = Vec::new();
-        asked.iter().for_each(|&node| slots.give(node, &mut free));
+        for &node in asked {
+            slots.give(node, &mut free);
+        }
         let n_asked = slots.n_slots;
         let edges = graph.edges.as_slice();
         let mut bounds = bounds.iter().rev().peekable();
