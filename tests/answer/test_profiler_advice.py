@@ -62,6 +62,7 @@ def named(options: Options) -> set[str]:
 def foreign(trace: longpole.Trace) -> set[str]:
     """List what advice about a trace names and its profiler does not have."""
     own = named(options_for(trace.core)) | OWN
+    own |= {"xplane.pb"} if trace.format.startswith("xprof") else set()
     others = set().union(*(named(options) for options in OPTIONS.values())) - own
     verdict = trace.verdict()
     advice = " ".join(advised(trace, verdict))
