@@ -15,7 +15,6 @@ import io
 import json
 import re
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from longpole import Question, read_trace
@@ -77,8 +76,10 @@ WINDOWS = (
 class Surfaces:
     """All that is printed about one window of a trace."""
 
-    def __init__(self, path: Path, window: Window) -> None:
+    def __init__(self, path: Path, window: Window, document: dict[str, Any]) -> None:
         self.path, self.window = path, window
+        self.document = document
+        """The summary as JSON, with which all others are compared."""
 
     def printed(self, command: str, *words: object) -> str:
         """Return what a command prints about the window."""
@@ -89,11 +90,6 @@ class Surfaces:
         """Return the JSON of a command."""
         found: dict[str, Any] = json.loads(self.printed(command, *words, "--json"))
         return found
-
-    @cached_property
-    def document(self) -> dict[str, Any]:
-        """The summary as JSON, with which all others are compared."""
-        return self.answered("summary")
 
     @property
     def verdict(self) -> dict[str, Any]:
@@ -118,12 +114,11 @@ def _printed(words: Sequence[str]) -> tuple[int, str]:
 
 def disagreements(path: Path, window: Window) -> list[str] | None:
     """List what the surfaces say differently; None if there is no answer about the window."""
-    surfaces = Surfaces(path, window)
     code, told = _printed(["summary", str(path), *window.words, "--json"])
     document = json.loads(told) if told else {"data": None}
     if document["data"] is None:
         return None
-    surfaces.__dict__["document"] = document
+    surfaces = Surfaces(path, window, document)
     checks = (
         *_of_itself(surfaces, code),
         *_of_texts(surfaces),

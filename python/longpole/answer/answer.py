@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Answering(Marked, Protocol):
-    """What a trace computes for an answer, at its own times."""
+    """What a trace computes for an answer, at the times of the trace."""
 
     @property
     def damage(self) -> Damage | None:
@@ -94,13 +94,13 @@ class Answer:
     @cached_property
     def verdict(self) -> Verdict:
         """What limits the program and what to do about it, as values and sentences."""
-        verdict = verdict_of(self._parts, self._facts)
+        verdict = verdict_of(self.parts, self._facts)
         verdict = replace(verdict, recorded=self.trace.recorded_hint(self.question))
         if self.trace.damage:
-            return damaged(verdict, self._parts, self.trace.damage)
+            return damaged(verdict, self.parts, self.trace.damage)
         is_told = verdict.status in ("ok", "balanced")
-        if is_told and self._parts["recorded"]["impossible"] > MOST_IMPOSSIBLE:
-            return with_impossible_times(verdict, self._parts)
+        if is_told and self.parts["recorded"]["impossible"] > MOST_IMPOSSIBLE:
+            return with_impossible_times(verdict, self.parts)
         return verdict
 
     @property
@@ -149,7 +149,7 @@ class Answer:
     @property
     def parts(self) -> VerdictParts:
         """The results of the core."""
-        return self._parts
+        return self._judged[0]
 
     def facts(self, options: Options) -> Facts:
         """Return the facts for remedies, with the options that advice names."""
@@ -161,12 +161,8 @@ class Answer:
         return self.trace.judged(self.question)
 
     @property
-    def _parts(self) -> VerdictParts:
-        return self._judged[0]
-
-    @property
     def _facts(self) -> Facts:
         if self not in _FACTS:
             _FACTS.clear()
-            _FACTS[self] = self.facts(options_in(self._parts))
+            _FACTS[self] = self.facts(options_in(self.parts))
         return _FACTS[self]

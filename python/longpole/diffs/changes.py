@@ -145,7 +145,7 @@ def work_of(base: Side, new: Side) -> Work:
 def _has_python(side: Side) -> bool:
     """Whether Python functions are recorded.
 
-    On one side alone, they cost time and divide that of the host otherwise, so changes of host work
+    On one side alone, they cost time and split host time in another way, so changes of host work
     are not those of the program.
     """
     return bool((side.events["kind"] == "python").any())

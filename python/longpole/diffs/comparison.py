@@ -62,8 +62,8 @@ _NOTHING_TO_COMPARE: Final = (
     "applies. If they do, add --same-program."
 )
 _PYTHON_ON_ONE_SIDE: Final = (
-    "Only one side records Python functions, which takes time and divides that of the host "
-    "otherwise: changes of host work are not named."
+    "Only one side records Python functions, which takes time and splits host time in another "
+    "way: changes of host work are not named."
 )
 _DAMAGED: Final = "A trace is damaged: lost records cannot be distinguished from changes."
 

@@ -52,7 +52,7 @@ _OPEN: Final = {
         "Operators that did not change ran at another speed in the new recording: the machine or "
         "its load may have made the change."
     ),
-    "spread": "The change is not larger than the steps of one side differ themselves.",
+    "spread": "The change is not larger than the spread of the steps of one side.",
     "gate": "There is a change, but the interval does not lie beyond the gate.",
     "noise": "The interval contains both no change and a change beyond the gate.",
 }

@@ -32,7 +32,7 @@ _SCHEMA: Final = "longpole.bench.extract/1"
 _WRITTEN: Final = ("log", *MeasuredRow._fields)
 """The columns of the CSV."""
 _INDEX: Final = " record"
-"""Name of the column of row numbers while columns are joined; no group can have it."""
+"""Column of row numbers while columns are joined; a regex group cannot have this name."""
 _COLUMNS: Final = (
     Column("operation", "name"),
     Column("time_ns", "number"),
