@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import subprocess
@@ -125,3 +126,64 @@ def test_both_contracts_of_the_border_are_about_the_same_rooms():
     assert set(one_way["forbidden_modules"]) - {"longpole.cli"} == set(other["source_modules"])
     assert one_way["source_modules"] == other["forbidden_modules"]
     assert {name.removeprefix("longpole.") for name in one_way["source_modules"]} == HALF
+
+
+RENDERERS = ("cli", "plot", "report")
+DECIDES = ("longpole.engine.critical_path", "longpole.remedies.facts", "longpole._core")
+ASKS = {
+    # A change is asked for in words.
+    ("cli/whatif/__init__.py", "longpole.engine.critical_path.changes"),
+    ("cli/whatif/computed.py", "longpole.engine.critical_path.changes"),
+    ("cli/whatif/remedy.py", "longpole.engine.critical_path.changes"),
+    # A process with less memory.
+    ("cli/mcp/worker.py", "longpole._core"),
+}
+DRAWN = {
+    # The width of what is drawn, and how little of a known kind of time is worth a bar.
+    *("plot/flame_lanes.py", "plot/picture.py", "report/overview_html.py", "report/paths.py"),
+    # How alike a word is, how often a screen is drawn, how long an interrupt may take.
+    *("cli/ask/suggestions.py", "cli/answer/live.py", "cli/interrupts.py"),
+    # Figures that stand beside an answer about a step, not in it.
+    *("cli/answer/overview.py", "cli/answer/graphs.py", "cli/bench/timings.py"),
+    # The gate of `diff` and what its page lists; how little is called little in `whatif`.
+    *("cli/diff.py", "cli/whatif/remedy.py"),
+}
+
+
+def renderers():
+    package = ROOT / "python/longpole"
+    for room in RENDERERS:
+        for path in sorted((package / room).rglob("*.py")):
+            yield path.relative_to(package).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def run(tree):
+    """Yield the nodes of a module, except what only type checkers read."""
+    for node in ast.iter_child_nodes(tree):
+        if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            yield node
+            yield from run(node)
+
+
+def test_what_renders_an_answer_does_not_compute_it():
+    found = set()
+    for path, tree in renderers():
+        for node in run(tree):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith(DECIDES):
+                found.add((path, node.module))
+    assert found == ASKS
+
+
+def test_what_renders_an_answer_has_no_thresholds_of_its_own():
+    def is_share(node):
+        return isinstance(node, ast.Constant) and isinstance(node.value, float) and node.value < 1
+
+    found = set()
+    for path, tree in renderers():
+        for node in run(tree):
+            values = [node.value] if isinstance(node, (ast.Assign, ast.AnnAssign)) else []
+            if isinstance(node, ast.Compare):
+                values = [node.left, *node.comparators]
+            if any(is_share(value) and value.value for value in values):
+                found.add(path)
+    assert found == DRAWN

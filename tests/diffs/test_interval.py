@@ -10,7 +10,7 @@ import pytest
 
 import longpole
 from longpole.cli import program as commands
-from longpole.engine.critical_path.explain import MEANINGS
+from longpole.words.path_kinds import MEANINGS
 from oracles.simulator import Machine, Run, Scale
 from oracles.simulator.losses import PlantedCosts, with_overhead
 from oracles.simulator.program import Backward, Busy, Frame

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from steps import remedy_of, steps
 
-from longpole.remedies.facts import ARGUMENTS
+from longpole.engine.arguments import ARGUMENTS
 
 if TYPE_CHECKING:
     from longpole.testing import TraceBuilder

@@ -9,8 +9,8 @@ import pytest
 from steps import remedy_of, steps
 
 from longpole import read_trace, read_traces
+from longpole.engine.arguments import ARGUMENTS
 from longpole.jobs.ranks import ranks
-from longpole.remedies.facts import ARGUMENTS
 from longpole.report.text import text
 
 if TYPE_CHECKING:

@@ -80,7 +80,7 @@ def check(
       longpole check rank*.json.gz --strict --format jsonl
       longpole check --et et.json kineto.json
     """
-    from longpole.remedies.facts import ARGUMENTS
+    from longpole.engine.arguments import ARGUMENTS
     from longpole.tables.companions import Companions
 
     if execution is not None:

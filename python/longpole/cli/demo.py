@@ -117,8 +117,8 @@ def _write(folder: Path, *, force: bool) -> list[Path]:
 
 
 def _explain_trace(path: Path) -> tuple[str, Sequence[Block]]:
+    from longpole.engine.arguments import ARGUMENTS
     from longpole.formats.read import read_trace
-    from longpole.remedies.facts import ARGUMENTS
 
     verdict = read_trace(path, args=ARGUMENTS).answer().verdict
     return verdict.sentence, verdict.blocks()

@@ -22,12 +22,12 @@ from longpole.cli.ask.windows import (
     step_time_option,
     window_options,
 )
-from longpole.engine.critical_path.explain import MEANINGS
-from longpole.remedies.facts import ARGUMENTS
+from longpole.engine.arguments import ARGUMENTS
 from longpole.report.blocks import Bar, Column, Headline, Notes, Sentence, color_of, tabulated
 from longpole.report.document import DATA_FORMATS, Abstention, Document
 from longpole.report.overview import Stack
 from longpole.report.sections import Section
+from longpole.words.path_kinds import MEANINGS
 from longpole.words.wording import count, duration, memory_size, number
 
 if TYPE_CHECKING:

@@ -18,11 +18,10 @@ from longpole.cli.ask.windows import (
     profiler_options,
     window_options,
 )
-from longpole.engine.critical_path.explain import path_blocks
-from longpole.engine.critical_path.path import KindTotal, NameTotal
 from longpole.engine.recording_cost import timing_blocks
 from longpole.report.blocks import Headline, Sentence
 from longpole.report.document import Document
+from longpole.report.paths import KindTotal, NameTotal, path_blocks
 from longpole.tables.path_order import PathRow, in_order, sections_table
 from longpole.words.data import Row, plain
 from longpole.words.wording import duration
@@ -73,7 +72,7 @@ def path(
       longpole path trace.json.gz --in-order --top 20
       longpole path trace.json.gz --format csv > path.csv
     """
-    from longpole.remedies.facts import ARGUMENTS
+    from longpole.engine.arguments import ARGUMENTS
 
     return answer_each(
         traces,

@@ -19,7 +19,6 @@ from longpole.cli.answer.windows import (
     caveats,
     exit_code_of,
     known_of_trace,
-    window_warnings,
 )
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
 from longpole.cli.ask.traces import (
@@ -34,6 +33,7 @@ from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import DATA_FORMATS, Document
 from longpole.tables.check import caught_nothing, only_annotations, why_empty
 from longpole.tables.summary import summary_of as summarise
+from longpole.tables.window_warnings import window_warnings
 from longpole.words.wording import count, duration, listing, operator_name, share, short_name
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def summary(
       longpole summary vllm.json.gz --capture-trace capture.json.gz
       curl -s https://example.org/trace.json.gz | longpole summary -
     """
-    from longpole.remedies.facts import ARGUMENTS
+    from longpole.engine.arguments import ARGUMENTS
 
     traces, profiles = traces_and_profiles(traces)
     if traces and all(map(given_memory_file, traces)):

@@ -17,7 +17,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from longpole._core import align, kernel_family
+from longpole._core import align
+from longpole.words.kernel_names import family_of
 
 if TYPE_CHECKING:
     from collections import abc
@@ -201,8 +202,8 @@ def is_fused(parts: abc.Iterable[str], whole: str) -> bool:
     >>> is_fused(["aten::to", "aten::detach"], "aten::copy_")
     False
     """
-    if kernel_family(whole) == "attention":
-        return any(kernel_family(part) == "softmax" for part in parts)
+    if family_of(whole) == "attention":
+        return any(family_of(part) == "softmax" for part in parts)
     return any(word in whole.lower() for word in (FUSED, "fusion"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.diffs.sentences import percent
-from longpole.engine.critical_path.explain import MEANINGS
+from longpole.words.path_kinds import MEANINGS
 from longpole.words.wording import count, duration, duration_range, listing, share
 
 if TYPE_CHECKING:

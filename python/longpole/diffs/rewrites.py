@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from longpole._core import kernel_family
 from longpole.diffs.matching import FUSED, word_of
 from longpole.diffs.sides import one_of
+from longpole.words.kernel_names import family_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -74,7 +74,7 @@ class Contents:
         """Time of each family of kernels."""
         times: dict[str, float] = {}
         for name, (_, time_ns) in self.kernels.items():
-            family = kernel_family(name)
+            family = family_of(name)
             times[family] = times.get(family, 0.0) + time_ns
         return times
 
@@ -95,9 +95,7 @@ class Contents:
     def without(self, families: frozenset[str]) -> Contents:
         """Return the contents without the kernels of some families."""
         kept = {
-            name: value
-            for name, value in self.kernels.items()
-            if kernel_family(name) not in families
+            name: value for name, value in self.kernels.items() if family_of(name) not in families
         }
         return Contents(kept, self.n_graph_launches)
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from longpole.diffs.judgement import FEWEST
 from longpole.diffs.machine import HOST_KINDS
 from longpole.diffs.setups import described, differing
-from longpole.engine.critical_path.explain import MEANINGS
 from longpole.jobs.findings import listed
+from longpole.words.path_kinds import MEANINGS
 from longpole.words.wording import (
     change,
     count,

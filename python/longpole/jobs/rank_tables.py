@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import polars as pl
 
-from longpole.engine.critical_path.explain import MEANINGS
 from longpole.report.blocks import Bar, Column, Value, color_of
+from longpole.words.path_kinds import MEANINGS
 from longpole.words.wording import count, duration, escape, short_name
 
 _MOST_KINDS: Final = 6

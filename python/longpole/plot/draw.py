@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from longpole.engine.critical_path.explain import kinds_chart
 from longpole.errors import MissingDependencyError
 from longpole.plot.figures import figure_of, lanes_figure, lateness_figure
 from longpole.plot.rank_lanes import rank_lanes
@@ -15,6 +14,7 @@ from longpole.plot.tuning_figures import (
     heat_map_figure,
     parallel_coordinates_figure,
 )
+from longpole.report.paths import kinds_chart
 from longpole.tables.catalogue import questions
 from longpole.tables.table_blocks import answer_blocks
 

@@ -17,7 +17,7 @@ place. These queries suffice for most remedies:
 - `around(event)`, `names_in(time_ranges)`: what encloses an event, and what lies in a time range.
 - `gaps(least_ns)`, `waits`: time in which a thread runs nothing, and calls that waited for a GPU.
 - `name(event)`, `place(event)`, `number(event, key)`, `text(event, key)`: what is recorded of an
-  event. Arguments are read if they are in `facts.ARGUMENTS`, or link events.
+  event. Arguments are read if they are in `engine/arguments.py`, or link events.
 - `called(operator)`, `work(operator)`: recorded inputs, as `called(operator).tensor(0).shape`, and
   the FLOPs and bytes they mean, None without recorded shapes; `peaks`: what the device reaches.
 - `once(function)`, `is_worth(time_ns)`, `per_window(number)`: a result shared by remedies, whether

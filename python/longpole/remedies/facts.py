@@ -50,9 +50,6 @@ InWindow = TypeVar("InWindow", bound=_InWindow)
 # The arguments of an operator with the types, strides and values of its inputs.
 _INPUTS: Final = ("Input type", "Input Strides", "Concrete Inputs")
 
-ARGUMENTS: Final = (*INPUT_ARGUMENTS, "bytes", "grid", "In msg nelems", "dtype")
-"""Event arguments that remedies use: inputs of operators, sizes of copies and kernels."""
-
 # Direction of a memcpy in its name: `Memcpy HtoD` of Kineto, `MemcpyH2D` of XLA, `M2D` of Level
 # Zero, where M is the memory of the host, and `CopyHostToDevice` of ROCm.
 _DIRECTION: Final = re.compile(

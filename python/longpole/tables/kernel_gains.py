@@ -19,8 +19,8 @@ from longpole.tables.roofline import roofline_shares
 
 if TYPE_CHECKING:
     from longpole.engine.critical_path import CriticalPath
-    from longpole.engine.critical_path.path import NameTotal
     from longpole.engine.windows import Window
+    from longpole.report.paths import NameTotal
     from longpole.trace.trace import Trace
 
 Kind: TypeAlias = Literal["kernel", "operator"]

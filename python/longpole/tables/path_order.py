@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.engine.critical_path.explain import name_outside_operators
 from longpole.report.blocks import Column, Table
 from longpole.words.data import Row
 from longpole.words.kernel_names import kernel_label
+from longpole.words.path_kinds import name_outside_operators
 from longpole.words.wording import duration, operator_name, short_name
 
 if TYPE_CHECKING:

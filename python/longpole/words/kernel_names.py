@@ -141,6 +141,17 @@ _CODED: Final = re.compile(
 )
 
 
+def family_of(name: str) -> str:
+    """Return the family of a kernel by its name, or `other`.
+
+    Examples
+    --------
+    >>> family_of("sgemm_128x64_nn"), family_of("my_kernel")
+    ('gemm', 'other')
+    """
+    return kernel_family(name)
+
+
 def kernel_label(name: str) -> str | None:
     """Return a short description of a kernel from its name; None if the name is readable.
 

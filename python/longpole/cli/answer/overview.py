@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.answer.blocks import beside_remedies, with_gaps
-from longpole.engine.critical_path.explain import kinds_chart
 from longpole.engine.recording_cost import unused_timings
 from longpole.plot.step_lanes import device_parts, step_columns
 from longpole.report.blocks import Bar, Notes, Sentence, color_of
 from longpole.report.overview import Interval, Intervals, Stack, Tile, Tiles
+from longpole.report.paths import kinds_chart
 from longpole.report.sections import Section
 from longpole.words.wording import count, duration, memory_size, share, short_name
 

@@ -9,21 +9,22 @@ from typing import TYPE_CHECKING, Any, Final
 from longpole.cli.answer.overview import overview
 from longpole.cli.answer.pages import facts_of, known_limits, names_of
 from longpole.cli.answer.serving import serving_blocks
-from longpole.cli.answer.windows import caveats, window_warnings
+from longpole.cli.answer.windows import caveats
 from longpole.cli.check import check_answer
 from longpole.cli.ranks import rank_sections
 from longpole.cli.summary import time_blocks
-from longpole.engine.critical_path.explain import path_blocks
 from longpole.errors import LongpoleError
 from longpole.plot.flame_lanes import HOW_TO_READ, TITLES, flame_lanes
 from longpole.plot.lanes import lanes
 from longpole.report.blocks import Chart, Column, Headline, Notes, Sentence, Table, Value, tabulated
 from longpole.report.lanes import EventLinks
+from longpole.report.paths import path_blocks
 from longpole.report.sections import Page, Section, events_in
 from longpole.tables.catalogue import PATH_TABLES, question, questions, views_of
 from longpole.tables.check import why_empty
 from longpole.tables.summary import summary_of
 from longpole.tables.table_blocks import answer_blocks
+from longpole.tables.window_warnings import window_warnings
 from longpole.words.wording import count, duration, operator_name
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
-from longpole._core import kernel_family
 from longpole.answer import Remedy, Verdict
 from longpole.answer.blocks import basis_of, little_of, none_of, ranked, with_gaps
 from longpole.answer.sentences import catching_up
@@ -33,12 +32,12 @@ from longpole.cli.whatif.remedy import (
     share_of_steps,
 )
 from longpole.engine.critical_path.changes import Change, Drop, RemoveWait, Scale, kind_named
-from longpole.engine.critical_path.explain import path_blocks
-from longpole.engine.critical_path.path import KindTotal, NameTotal
 from longpole.engine.recording_cost import step_blocks, timing_blocks
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Abstention, Document, Warned
+from longpole.report.paths import KindTotal, NameTotal, path_blocks
 from longpole.words.data import Row, plain
+from longpole.words.kernel_names import family_of
 from longpole.words.wording import count, duration, listing, share
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ def whatif(
       longpole whatif trace.json.gz --remedy tensor_cores --measure forms.py
       longpole whatif --remedy cuda_graph
     """
-    from longpole.remedies.facts import ARGUMENTS
+    from longpole.engine.arguments import ARGUMENTS
 
     require(
         not (measure and any(asked.values())),
@@ -281,7 +280,7 @@ def _selected(chosen: list[tuple[Change, int]]) -> list[Block]:
 
 def _how(matching: str) -> str:
     """Return what selects kernels: the name of a family, or a pattern of names."""
-    is_family = kernel_family(matching) == matching
+    is_family = family_of(matching) == matching
     return f"the family of kernels {matching}" if is_family else "the pattern (case-sensitive)"
 
 
@@ -379,7 +378,7 @@ def _hint(change: Change, path: CriticalPath) -> str:
         if found:
             return f"{' or '.join(found)} matches"
     told = "patterns match recorded names, which `longpole path --json` shows"
-    family = kernel_family(change.matching)
+    family = family_of(change.matching)
     is_kernel = change.kind in {None, "kernel"} and family != _NO_FAMILY
     return f"{told}; `kernel:{family}` selects all such kernels" if is_kernel else told
 

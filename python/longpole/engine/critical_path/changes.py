@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
-from longpole._core import kernel_family
-from longpole.engine.critical_path.explain import MEANINGS
 from longpole.words.data import Row
+from longpole.words.kernel_names import family_of
+from longpole.words.path_kinds import MEANINGS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -277,7 +277,7 @@ def _check_kind(kind: str | None) -> None:
 def _meant(kind: str) -> str | None:
     """Return the kind or kernel family that is most similar to a misspelled one."""
     plain = kind_named(kind)
-    if kernel_family(kind) == kind:
+    if family_of(kind) == kind:
         return f"kernel:{kind}"
     close = difflib.get_close_matches(plain, _KINDS, n=1)
     named = [known for known in _KINDS if plain in re.split(r"\W+|_", known)]

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.engine.critical_path.changes import Change, parts_of
-from longpole.engine.critical_path.explain import path_blocks
 from longpole.files.writing import new_file, new_files
 from longpole.report.blocks import Notes
+from longpole.report.paths import KindTotal, NameTotal, path_blocks
 from longpole.rows.frames import frame_of, typed
-from longpole.words.data import Row
 from longpole.words.wording import duration, operator_name, share
 
 if TYPE_CHECKING:
@@ -28,23 +27,6 @@ if TYPE_CHECKING:
 
 _TOP: Final = 10
 _FRAMES: Final = ("segments", "slack", "nodes", "edges", "violations", "sync_dependencies")
-
-
-class KindTotal(Row):
-    """The time of one kind on a path."""
-
-    kind: str | None
-    duration_ns: int
-    share: float
-    """Time as a fraction of the window."""
-    count: int
-
-
-class NameTotal(KindTotal):
-    """The time of one kind and name on a path."""
-
-    name: str | None
-    longest_event: int | None
 
 
 class CriticalPath:

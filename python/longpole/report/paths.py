@@ -1,4 +1,4 @@
-"""Formats a critical path as blocks for a terminal or report."""
+"""Critical paths as blocks for a terminal or report."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from longpole.report.blocks import (
     color_of,
     tabulated,
 )
+from longpole.words.data import Row
 from longpole.words.kernel_names import kernel_label
+from longpole.words.path_kinds import MEANINGS, name_outside_operators
 from longpole.words.wording import count, duration, share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from longpole.files.damage import Damage
     from longpole.report.blocks import Block
 
 _SMALLEST_SHARE: Final = 0.01
@@ -29,7 +30,6 @@ _DOUBT: Final = "which may have another cause or follows an unexplained gap"
 _RECORD_LAUNCHES: Final = (
     "Record three or more launches of the graph, which show what its nodes wait for."
 )
-_STEP: Final = "ProfilerStep#"
 _ALWAYS_TOLD: Final = frozenset({"unexplained", "graph_gap"})
 _NAMES: Final[dict[Column, Value]] = {
     Column("share", "share"): "share",
@@ -40,29 +40,22 @@ _NAMES: Final[dict[Column, Value]] = {
 _SUMS: Final = ("duration_ns", "count", "share")
 _EVENT: Final = Column("event", "event")
 
-MEANINGS: Final = {
-    "operator": "operators on the host",
-    "runtime": "runtime API calls",
-    "host_gap": "host time outside operators",
-    "data_loading": "data loading",
-    "kernel": "kernel execution",
-    "copy": "memcpy and memset",
-    "communication": "communication",
-    "launch": "launch latency on an idle device",
-    "clock_skew": "clock difference of host and device",
-    "kernel_delay": "delay between GPU activities",
-    "stream_overlap": "overlap with the previous activity of the stream",
-    "event_wait": "return from waits of one stream for another",
-    "sync_return": "return from synchronization calls",
-    "queue_full": "return from launches that found the queue full",
-    "handover": "thread handoff between forward and backward",
-    "graph_gap": "late start inside a graph, cause not recorded",
-    "unexplained": "idle before a start, cause not recorded",
-    "unrecorded": "waits for something that the trace does not hold",
-    "before_first_event": "before the first event on the path",
-    "after_last_event": "after the last recorded event",
-}
-"""Meaning of each kind of time on a path."""
+
+class KindTotal(Row):
+    """The time of one kind on a path."""
+
+    kind: str | None
+    duration_ns: int
+    share: float
+    """Time as a fraction of the window."""
+    count: int
+
+
+class NameTotal(KindTotal):
+    """The time of one kind and name on a path."""
+
+    name: str | None
+    longest_event: int | None
 
 
 class _PathSummary(Protocol):
@@ -81,7 +74,7 @@ class _PathSummary(Protocol):
     @property
     def status(self) -> str: ...
     @property
-    def damage(self) -> Damage | None: ...
+    def damage(self) -> object | None: ...
     @property
     def kind_totals(self) -> Sequence[Mapping[str, Any]]: ...
     @property
@@ -101,19 +94,6 @@ def path_blocks(path: _PathSummary, top: int) -> list[Block]:
         blocks.append(_names(path, names))
     notes = _notes(path)
     return [*blocks, Notes(notes)] if notes else blocks
-
-
-def name_outside_operators(kind: str, name: str | None) -> str:
-    """Return the name of a segment outside operators: a step around it says nothing.
-
-    Examples
-    --------
-    >>> name_outside_operators("host_gap", "ProfilerStep#4")
-    'host time outside operators'
-    >>> name_outside_operators("host_gap", "Optimizer.step#SGD.step")
-    'Optimizer.step#SGD.step'
-    """
-    return MEANINGS.get(kind, kind) if name is None or name.startswith(_STEP) else name
 
 
 def _together(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
