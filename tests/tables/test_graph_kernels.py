@@ -166,7 +166,8 @@ def test_a_table_that_reads_no_capture_refuses_one(tmp_path, capsys):
     replay = launched("gemm").write(tmp_path / "replay.json")
     assert run_command(["table", str(replay), "sync", "--capture-trace", str(capture)]) == 2
     told = capsys.readouterr().err
-    assert "--capture-trace is an option of kernels, roofline, graph_kernels" in told
+    assert "--capture-trace is an option of" in told
+    assert "operators" in told
 
 
 def test_kernels_of_a_graph_have_their_captured_operator():

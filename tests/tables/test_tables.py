@@ -193,7 +193,7 @@ def test_a_table_is_printed_in_every_format(longpole_table, name, by):
 @pytest.mark.parametrize(
     ("name", "own"),
     [
-        ("operators", {"--shapes"}),
+        ("operators", {"--shapes", "--capture-trace"}),
         ("queue", {"--by"}),
         ("segments", {"--by", "--end", "--data-load"}),
         ("graph_kernels", {"--capture-trace"}),

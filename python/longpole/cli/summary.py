@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,10 +19,9 @@ from longpole.cli.answer.windows import (
     exit_code_of,
     known_of_trace,
 )
-from longpole.cli.ask.options import Options, answers, shared_options, top_option
+from longpole.cli.ask.options import Options, answers, graph_options, top_option
 from longpole.cli.ask.traces import (
     answer_each,
-    capture_option,
     given_memory_file,
     traces_argument,
 )
@@ -95,15 +93,13 @@ _Figures = tuple[str | None, int, int, int, int]
 @traces_argument
 @window_options(*OF_TIME)
 @profiler_options
-@capture_option
 @top_option(5)
-@shared_options
+@graph_options
 def summary(
     *,
     traces: Sequence[str],
     window: Asked,
     recording: Recording,
-    capture_traces: tuple[str, ...],
     top: int,
     options: Options,
 ) -> int:
@@ -130,7 +126,6 @@ def summary(
         from longpole.cli.table import answer_memory
 
         return answer_memory(traces, window, options)
-    options = replace(options, capture_traces=capture_traces or None)
     ranks: list[int | None] = []
 
     def answer(path: str, trace: Trace) -> Answer:

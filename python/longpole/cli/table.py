@@ -23,9 +23,9 @@ from longpole.cli.answer.table import (
     tables,
 )
 from longpole.cli.ask.numbers import COUNT, COUNT_OR_ZERO, RATE
-from longpole.cli.ask.options import Options, answers, shared_options
+from longpole.cli.ask.options import Options, answers, graph_options
 from longpole.cli.ask.suggestions import closest
-from longpole.cli.ask.traces import answer_each, capture_option, given_memory_file
+from longpole.cli.ask.traces import answer_each, given_memory_file
 from longpole.cli.ask.windows import Asked, Chosen, Recording, profiler_options, window_options
 from longpole.tables.catalogue import (
     PATH_TABLES,
@@ -97,7 +97,7 @@ _CHOICES: Final = {
 """Options that only some tables have, by function parameter."""
 _OF_PATH: Final = ("end", "data_load")
 _OF_CAPTURES: Final = "capture_traces"
-_WITH_CAPTURES: Final = ("graph_kernels", "kernels", "roofline")
+_WITH_CAPTURES: Final = ("graph_kernels", "kernels", "modules", "operators", "roofline")
 _AS_RECORDED: Final = ("activities", "events")
 """Tables of events that are shown as they are in the file."""
 _NAMED: Final = "longpole.table"
@@ -253,8 +253,7 @@ def _having(option: str) -> list[str]:
     metavar="N",
     help="Number of rows to list in each table.  [default: 20 as text, md and html, else all]",
 )
-@capture_option
-@shared_options
+@graph_options
 @click.pass_context
 def table(
     context: click.Context,
@@ -267,7 +266,6 @@ def table(
     sort: str | None,
     top: int | None,
     options: Options,
-    capture_traces: tuple[str, ...] = (),
     by: str | None = None,
     **choices: Any,
 ) -> int:
@@ -297,7 +295,6 @@ def table(
         return _list(paths, window, recording, options)
     shown = Shown(name, where, top, sort, _given(**choices), by)
     _check(shown)
-    options = replace(options, capture_traces=capture_traces or None)
     return _answer(paths, window, recording, shown, options)
 
 

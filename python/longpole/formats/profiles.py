@@ -48,6 +48,10 @@ _VIEWED: Final = ".trace.json.gz"
 _ALSO_VIEWED: Final = "perfetto_trace.json.gz"
 """Files that XProf writes for each host: all events, and a timeline of at most a million of
 them."""
+_CAPTURE_FOLDERS: Final = ("capture_traces", "graph_capture_profile")
+"""Folders of traces of CUDA graph captures, which vLLM and SGLang write for each rank, and SGLang
+also for each batch size (TraceLens' patches of both, and `DecodeCudaGraphRunner` of SGLang)."""
+_CAPTURE_RANK: Final = re.compile(r"(?:rank_?|TP-)(\d+)")
 _EXECUTION_TRACE: Final = re.compile(r"[._]et\.json(\.(gz|zst|xz))?$")
 
 
@@ -86,10 +90,32 @@ def has_trace_name(name: str) -> bool:
 
 
 def captures_of(path: Path) -> list[Path]:
-    """List the traces of CUDA graph captures that are read with a trace."""
+    """List the traces of CUDA graph captures next to a trace, of all ranks."""
     stem = path.name.removesuffix(".gz").removesuffix(".json")
     names = (f"{stem}.capture.json.gz", f"{stem}.capture.json")
-    return [found for name in names if (found := path.with_name(name)).is_file()]
+    own = [found for name in names if (found := path.with_name(name)).is_file()]
+    folders = [] if own else [path.with_name(name) for name in _CAPTURE_FOLDERS]
+    inside = (each for folder in folders if folder.is_dir() for each in entries(folder))
+    return own[:1] + sorted(each for each in inside if has_trace_name(each.name))
+
+
+def captures_of_rank(captures: Sequence[Path], rank: int | None) -> list[Path]:
+    """Return the captures of a rank; those of the only captured rank if it has none.
+
+    vLLM captures rank 0 alone. Names without a rank belong to all.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> names = ["bs_8_rank0.json.gz", "bs_8_rank1.json.gz"]
+    >>> [path.name for path in captures_of_rank([*map(Path, names)], 1)]
+    ['bs_8_rank1.json.gz']
+    """
+    named = {path: _CAPTURE_RANK.search(path.name) for path in captures}
+    ranks = {path: None if match is None else int(match[1]) for path, match in named.items()}
+    known = {number for number in ranks.values() if number is not None}
+    chosen = next(iter(known)) if len(known) == 1 else rank
+    return [path for path in captures if ranks[path] in {None, chosen}]
 
 
 def files_read_with(path: Path) -> list[Path]:

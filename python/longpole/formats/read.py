@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole._core import read_trace as read_core
 from longpole.files.vocabulary import additions
-from longpole.formats.profiles import captures_of, timeline_of
+from longpole.formats.profiles import captures_of, captures_of_rank, timeline_of
 from longpole.trace.trace import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import BinaryIO
+
+    _Traces = tuple[Trace, ...]
 
 _MOST_THREADS: Final = 1_024
 
@@ -55,9 +57,10 @@ def read_trace(
         such as kernels of custom collectives. The page on formats has an example.
     capture_traces
         Traces, or their sources, of the captures of CUDA graphs that this trace replays. By default
-        `X.capture.json.gz` or `X.capture.json` next to `X.json.gz` or `X.json`, read on first use.
-        `Trace.graph_nodes` and `longpole.graph_kernels` use them to find the operators of replayed
-        kernels.
+        `X.capture.json.gz` or `X.capture.json` next to `X.json.gz` or `X.json`, else those of its
+        rank in the folders `capture_traces` or `graph_capture_profile` next to it, as vLLM and
+        SGLang write them, read on first use. `Trace.graph_nodes`, `operators`, `modules`,
+        `kernels` and `roofline` use them to find the operators of replayed kernels.
     strict
         Raise on the first finding instead of recovering; the file must be JSON as in
         RFC 8259.
@@ -94,11 +97,8 @@ def read_trace(
     read = partial(
         read_trace, vocabulary=vocabulary, capture_traces=(), strict=strict, threads=threads
     )
-    if capture_traces is None:
-        captures = partial(_captures_beside, source, read)
-    else:
-        given = (it if isinstance(it, Trace) else read(it) for it in capture_traces)
-        captures = partial(tuple, [*given])
+    given = [it if isinstance(it, Trace) else read(it) for it in capture_traces or ()]
+    captures = (lambda _: tuple(given)) if capture_traces is not None else None
     found = timeline_of(source)
     core = read_core(
         found.source,
@@ -110,10 +110,15 @@ def read_trace(
         threads=threads,
         progress=progress,
     )
-    return Trace(core, found.path, found.rank, captures)
+    return Trace(core, found.path, found.rank, captures or partial(_captures_beside, source, read))
 
 
-def _captures_beside(source: object, read: Callable[[Path], Trace]) -> tuple[Trace, ...]:
-    """Read the trace of a capture next to a trace, if there is one."""
+def _captures_beside(source: object, read: Callable[[Path], Trace], trace: Trace) -> _Traces:
+    """Read the traces of captures next to a trace: those of its rank, and of its batch sizes."""
     found = captures_of(Path(source)) if isinstance(source, str | os.PathLike) else []
-    return tuple(map(read, found[:1]))
+    if not found:
+        return ()
+    from longpole.trace.captures import needed_captures
+
+    needed = needed_captures(trace, captures_of_rank(found, trace.rank))
+    return tuple(map(read, needed))

@@ -12,6 +12,8 @@ from longpole.errors import WindowError
 from longpole.report.blocks import Column, Notes, Sentence, Table
 from longpole.rows.frames import frame_schema
 from longpole.rows.selection import sorted_by
+from longpole.tables.unmatched_graphs import unmatched_sentence
+from longpole.trace.captures import has_captured_graphs
 from longpole.words.data import HIDDEN, Data, Row
 from longpole.words.wording import count
 
@@ -82,6 +84,8 @@ class FrameTimes(Data):
     """Whether rows are sorted on request: in a tree, siblings then have this order."""
     by_host: bool = field(default=False, metadata=HIDDEN)
     """Whether host time comes first because the host limits the window."""
+    has_graphs: bool = field(default=False, metadata=HIDDEN)
+    """Whether some rows are frames that captured a graph."""
 
     def sorted_by(self, column: str | None) -> FrameTimes:
         """Sort the rows by a column; rows without a frame stay last.
@@ -139,9 +143,11 @@ class FrameTimes(Data):
         before = self.rows.filter(pl.col("count") == 0, pl.col("n_activities") > 0)
         if before.is_empty():
             return []
+        graphs = ", or ran while a graph was captured that launched them" if self.has_graphs else ""
         told = (
-            "Rows with 0 calls launched their GPU activities before the window. Host columns count "
-            "the time on threads in the window, device columns the time on devices in it."
+            f"Rows with 0 calls launched their GPU activities before the window{graphs}. Host "
+            "columns count the time on threads in the window, device columns the time on devices in"
+            " it."
         )
         return [Notes([told])]
 
@@ -150,6 +156,15 @@ class FrameTimes(Data):
         order = pl.int_range(pl.len()) if self.is_sorted else -pl.col("device_ns")
         ranks = dict(frames.select("name", order.alias("rank")).iter_rows())
         return _with_parents(frames, self.top, ranks)
+
+
+def with_graphs(times: FrameTimes, trace: Trace) -> FrameTimes:
+    """Add what the answer says about CUDA graphs, if the trace launches some with a capture."""
+    if not has_captured_graphs(trace):
+        return times
+    hints = [hint for hint in (times.hint, unmatched_sentence(trace)) if hint is not None]
+    has_graphs = trace.graph_nodes["captured_call"].count() > 0
+    return replace(times, hint=" ".join(hints) or None, has_graphs=has_graphs)
 
 
 def no_rows() -> pl.DataFrame:

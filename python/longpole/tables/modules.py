@@ -10,8 +10,8 @@ import polars as pl
 from longpole.engine.windows import window_of
 from longpole.files.damage import record_hint
 from longpole.tables.catalogue import table
-from longpole.tables.frame_times import FrameTimes, no_rows, with_shares
-from longpole.trace.contexts import context_times
+from longpole.tables.frame_times import FrameTimes, no_rows, with_graphs, with_shares
+from longpole.trace.graph_contexts import graph_context_times
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,6 +45,7 @@ def modules(
     A GPU activity counts for the innermost module around the call that launched it. One of the
     backward pass counts for the module of the forward operator, as `backward_self_ns`. So
     `device_self_ns` and `backward_self_ns` of all rows sum to the time of all GPU activities.
+    Kernels of CUDA graphs count for the modules that captured them, if their capture is known.
 
     Parameters
     ----------
@@ -76,13 +77,14 @@ def modules(
     if window is None:
         return FrameTimes("module", no_rows(), 0, top)
     frames: tuple[Frame, ...] = ("module", "annotation") if annotations else ("module",)
-    times = context_times(trace, window, *frames, annotation_names=annotations, where=where)
+    times = graph_context_times(trace, window, *frames, annotation_names=annotations, where=where)
     paths = _paths(times.tree, merges=by == "layer")
     rows = _with_totals(paths, times.tree)
     own = pl.col("device_self_ns") + pl.col("backward_self_ns").fill_null(0)
     ranked, device_ns = with_shares(rows, times, own)
     hint = None if paths else record_hint(trace, _MISSING, "stack", _OR)
-    return FrameTimes("module", ranked, device_ns, top, hint, is_tree=True).sorted_by(sort)
+    found = FrameTimes("module", ranked, device_ns, top, hint, is_tree=True)
+    return with_graphs(found, trace).sorted_by(sort)
 
 
 def _paths(tree: pl.DataFrame, *, merges: bool) -> list[tuple[str, ...]]:

@@ -9,14 +9,15 @@ import polars as pl
 from longpole.engine.windows import window_of
 from longpole.flops.inputs import INPUT_ARGUMENTS, shapes_in_words, typed_inputs
 from longpole.tables.catalogue import table
-from longpole.tables.frame_times import FrameTimes, host_limits, no_rows, with_shares
+from longpole.tables.frame_times import FrameTimes, host_limits, no_rows, with_graphs, with_shares
 from longpole.tables.operator_work import shapes_hint
-from longpole.trace.contexts import context_times
+from longpole.trace.graph_contexts import graph_context_times
 
 if TYPE_CHECKING:
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
 
+_CATEGORIES: Final = ("cpu_op", "Operator")
 _INPUTS: Final = ("shapes", "strides", "dtypes")
 _NO_SHAPES: Final = "Shapes of inputs were not recorded"
 
@@ -39,7 +40,8 @@ def operators(
     `self_ns` is the time in which nothing ran inside the operator, including runtime API calls.
     `device_self_ns` of all rows sums to the time of all GPU activities. An operator of a backward
     pass has a row of its own; its time is also in the `backward_ns` of the forward operators around
-    the one that it differentiates, found by the sequence number.
+    the one that it differentiates, found by the sequence number. Kernels of CUDA graphs count for
+    the operators that captured them, if their capture is known.
 
     Parameters
     ----------
@@ -57,7 +59,7 @@ def operators(
     window = window_of(trace, window)
     if window is None:
         return FrameTimes("operator", no_rows(), 0, top)
-    times = context_times(trace, window, "operator", by_inputs=shapes, where=where)
+    times = graph_context_times(trace, window, "operator", by_inputs=shapes, where=where)
     tree = _with_inputs(trace, times.tree) if shapes else times.tree
     key = ["name", *_INPUTS] if shapes else ["name"]
     rows = _grouped(tree, key)
@@ -67,17 +69,23 @@ def operators(
     hint = shapes_hint(trace, _NO_SHAPES) if shapes and not rows["shapes"].count() else None
     by_host = host_limits(trace, window)
     shared = with_shares(rows, times, own, by_host=by_host)
-    return FrameTimes("operator", *shared, top, hint, by_host=by_host).sorted_by(sort)
+    found = FrameTimes("operator", *shared, top, hint, by_host=by_host)
+    return with_graphs(found, trace).sorted_by(sort)
 
 
 def _with_inputs(trace: Trace, tree: pl.DataFrame) -> pl.DataFrame:
     """Read the inputs of the first operator of each chain; the others have the same."""
-    first = tree.select(event="first").unique()
-    tables = [trace.args(category, INPUT_ARGUMENTS) for category in ("cpu_op", "Operator")]
-    asked = [table.join(first, on="event", how="semi") for table in tables if table is not None]
-    inputs = pl.concat([typed_inputs(table) for table in [*asked, None]])
-    described = inputs.select(*_INPUTS, first="event")
-    return tree.join(described, on="first", how="left", maintain_order="left")
+    firsts = tree.select("source", event="first").unique().partition_by("source", as_dict=True)
+    inputs = [typed_inputs(None).with_columns(source=pl.lit(0, pl.UInt32))]
+    for (source,), first in firsts.items():
+        of_source = trace if source == 0 else trace.capture_traces[source - 1]
+        tables = [of_source.args(category, INPUT_ARGUMENTS) for category in _CATEGORIES]
+        asked = [table.join(first, on="event", how="semi") for table in tables if table is not None]
+        inputs += [
+            typed_inputs(table).with_columns(source=pl.lit(source, pl.UInt32)) for table in asked
+        ]
+    described = pl.concat(inputs).select("source", *_INPUTS, first="event")
+    return tree.join(described, on=["source", "first"], how="left", maintain_order="left")
 
 
 def _grouped(tree: pl.DataFrame, key: list[str]) -> pl.DataFrame:

@@ -13,6 +13,7 @@ its batch, if the trace contains both. Otherwise it is not joined.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import defaultdict
 from functools import cache, partial
@@ -26,6 +27,7 @@ from longpole.trace.stacks import Operators
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from longpole.trace.enclosing import Core
 
@@ -48,6 +50,8 @@ _CALLS: Final = ("runtime", "driver")
 _BORDERS: Final = "BeginCapture|EndCapture"
 _SIZED: Final = r"^capture_(\d+)_(\w+)"
 """Annotation of a capture, of vLLM and SGLang: the size of its batch, and the mode."""
+_SIZED_FILE: Final = re.compile(r"(?:^|_)bs_(\d+)_")
+"""Name of the trace of a capture that SGLang writes for each batch size."""
 _HOLD_TOKENS: Final = ("FULL", "PIECEWISE")
 """Modes of vLLM, whose sizes are numbers of tokens."""
 _INPUTS: Final = ("Input Dims", "Input type")
@@ -59,6 +63,8 @@ class _Trace(Protocol):
 
     @property
     def core(self) -> Core: ...
+    @property
+    def path(self) -> Path | None: ...
     @property
     def capture_traces(self) -> Sequence[_Trace]: ...
     @property
@@ -158,6 +164,36 @@ def has_captured_graphs(trace: _Trace) -> bool:
         return False
     names = trace.events["name"].unique().cast(pl.String)
     return bool(trace.capture_traces) or bool(names.str.contains(_BORDERS).any())
+
+
+def needed_captures(trace: _Trace, files: Sequence[Path]) -> list[Path]:
+    """Return the files with the captures of the batches of a trace; all if a size is unknown."""
+    sizes = {path: _size_of_file(path) for path in files}
+    captured = [size for size in sizes.values() if size is not None]
+    launches = trace.api_roles.filter(pl.col("role").cast(pl.String) == "graph_launch")["event"]
+    if not captured or launches.is_empty():
+        return [*files]
+    batches = _batches(trace, launches)
+    known = (batches.get(launch, _Batch(None, None)).requests for launch in launches)
+    requests = [batch for batch in known if batch is not None]
+    if len(requests) < launches.len():
+        return [*files]
+    most = max(captured)
+    needed = {min((it for it in captured if it >= batch), default=most) for batch in requests}
+    return [path for path, size in sizes.items() if size in {None, *needed}]
+
+
+def _size_of_file(path: Path) -> int | None:
+    """Return the batch size of a capture by the name of its file; None if it holds none.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _size_of_file(Path("DecodeCudaGraphRunner_bs_104_rank0.json.gz"))
+    104
+    """
+    found = _SIZED_FILE.search(path.name)
+    return None if found is None else int(found[1])
 
 
 class Unmatched(NamedTuple):
@@ -382,6 +418,7 @@ def _captures(trace: _Trace, source: int) -> Iterator[_Capture]:
     having = set(trace.launches["call"].drop_nulls())
     nodes, operators = _arguments(trace, _NODE), Operators(trace.events)
     marks = _marks(trace, borders["event"])
+    unmarked = (None if trace.path is None else _size_of_file(trace.path), None)
     calls = _node_calls(trace)
     starts_ns = [start_ns for _, _, _, start_ns, _, _ in calls]
     for border, process, begin_ns, end_ns in _spans(borders):
@@ -394,7 +431,7 @@ def _captures(trace: _Trace, source: int) -> Iterator[_Capture]:
                 inside = operators.around(parent), operators.events_around(parent)
                 captured.append(_Captured(event, _kind(name, role), number, *inside))
         if captured:
-            yield _Capture(source, captured, *marks.get(border, (None, None)))
+            yield _Capture(source, captured, *marks.get(border, unmarked))
 
 
 def _marks(trace: _Trace, borders: pl.Series) -> dict[int, tuple[int, str]]:

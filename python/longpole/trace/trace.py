@@ -60,7 +60,7 @@ class Trace(TraceTables):
         core: CoreTrace,
         path: str | os.PathLike[str] | None = None,
         named_rank: int | None = None,
-        captures: Callable[[], tuple[Trace, ...]] = tuple,
+        captures: Callable[[Trace], tuple[Trace, ...]] = lambda _: (),
     ) -> None:
         super().__init__(core, named_rank)
         self._path = None if path is None else Path(path).absolute()
@@ -79,7 +79,7 @@ class Trace(TraceTables):
     @cached_property
     def capture_traces(self) -> tuple[Trace, ...]:
         """Traces of the captures of its CUDA graphs: given to `read_trace`, or next to the file."""
-        return self._captures()
+        return self._captures(self)
 
     @cached_property
     def graph_nodes(self) -> pl.DataFrame:
@@ -683,7 +683,7 @@ class Trace(TraceTables):
         self, core: CoreTrace, cost: RecordingCost, ends: Callable[[], Iterable[Trace]] = tuple
     ) -> Trace:
         """Return this trace at the times of another core, from which a cost was removed."""
-        found = Trace(core, self._path, self._named_rank, lambda: self.capture_traces)
+        found = Trace(core, self._path, self._named_rank, lambda _: self.capture_traces)
         found._cost, found._as_recorded, found._at_ends = cost, self, ends
         return found
 

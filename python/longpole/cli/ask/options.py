@@ -122,6 +122,15 @@ vocabulary_option: Final = click.option(
     metavar="FILE",
     help="TOML file with custom name patterns for kernels, API calls and data loading.",
 )
+_CAPTURES: Final = click.option(
+    "--capture-trace",
+    "capture_traces",
+    type=click.Path(dir_okay=False, readable=False),
+    multiple=True,
+    metavar="FILE",
+    help="Trace of the capture of the CUDA graphs. Repeatable.  [default: X.capture.json.gz, "
+    "capture_traces/ or graph_capture_profile/ beside X.json.gz]",
+)
 _READING: Final = {"vocabulary": vocabulary_option}
 
 
@@ -131,12 +140,14 @@ def _options(
     form: str = "text",
     as_json: bool = False,
     color: str = "auto",
+    capture_traces: tuple[str, ...] = (),
     **reading: Any,
 ) -> Options:
     debug = debug or bool(click.get_current_context().find_root().params.get("debug"))
     form = "json" if as_json else form
     threads = _threads() if reading else None
-    return Options(form=form, color=color, debug=debug, threads=threads, **reading)
+    captures = capture_traces or None
+    return Options(form, color, debug, threads=threads, capture_traces=captures, **reading)
 
 
 def _threads() -> int | None:
@@ -155,6 +166,11 @@ answer_options: Final = gather("options", _ANSWER, _options)
 
 shared_options: Final = gather("options", {**_ANSWER, **_READING}, _options)
 """Add the options for reading traces and for the answer to a command, as `options`."""
+
+graph_options: Final = gather(
+    "options", {**_ANSWER, **_READING, "capture_traces": _CAPTURES}, _options
+)
+"""Add the `shared_options`, and the traces of the captures of CUDA graphs, as `options`."""
 
 resume_option: Final = click.option(
     "--resume",

@@ -37,16 +37,6 @@ trace_argument = click.argument("trace", type=FILE, metavar="TRACE")
 traces_argument = click.argument("traces", type=FILE, nargs=-1, required=True, metavar="TRACE...")
 """One trace or more; `-` is stdin."""
 
-capture_option: Final = click.option(
-    "--capture-trace",
-    "capture_traces",
-    type=click.Path(dir_okay=False, readable=False),
-    multiple=True,
-    metavar="FILE",
-    help="Trace of the capture of the CUDA graphs. Repeatable.  [default: X.capture.json.gz beside "
-    "X.json.gz]",
-)
-
 
 def answer_each(
     paths: Sequence[str],

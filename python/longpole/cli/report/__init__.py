@@ -11,7 +11,7 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of, record_of
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.answer.windows import abstained
-from longpole.cli.ask.options import Options, answers, output_options, shared_options
+from longpole.cli.ask.options import Options, answers, graph_options, output_options
 from longpole.cli.ask.traces import named_traces, traces_argument
 from longpole.cli.ask.windows import (
     NO_WORK,
@@ -62,7 +62,7 @@ _SUFFIXES: Final = ("", ".html", ".htm", ".svg")
 )
 @window_options(*OF_TIME)
 @profiler_options
-@shared_options
+@graph_options
 def report(
     *,
     traces: Sequence[str],

@@ -16,7 +16,7 @@ from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.answer.windows import exit_code_of, known_of
-from longpole.cli.ask.options import Options, answers, shared_options
+from longpole.cli.ask.options import Options, answers, graph_options
 from longpole.cli.ask.traces import FILE, answer_each
 from longpole.cli.ask.windows import (
     Asked,
@@ -100,7 +100,7 @@ _WORK: Final = frozenset(
     help="Write a script to FILE that times both forms of what --remedy changes, run it, and "
     "compute with its times. Needs torch.",
 )
-@shared_options
+@graph_options
 def whatif(
     *,
     traces: Sequence[str],
