@@ -11,6 +11,7 @@ from longpole.diffs.counts import counts_of
 from longpole.diffs.judgement import FEWEST
 from longpole.diffs.machine import Machine, Threads, machine_of, mean_on_one_machine_ns
 from longpole.diffs.predictions import predictions
+from longpole.diffs.remains import is_gone
 from longpole.diffs.rewrites import contents_of, contents_of_trace, same_kernels
 from longpole.diffs.setups import differing, setups_of
 from longpole.diffs.values import Counts
@@ -72,7 +73,15 @@ def evidence_of(
         measured = 1 - lengths_ns[1] * _share_on_one_machine(new, machine) / lengths_ns[0]
     is_rewritten = not (is_alike or is_same_program)
     asked: dict[str, Any] = {"is_rewritten": is_rewritten, "left_out": _unseen(sides)}
-    found = predictions(base.verdict, new.verdict, measured, counts, contents=contents, **asked)
+    found = predictions(
+        base.verdict,
+        new.verdict,
+        measured,
+        counts,
+        contents=contents,
+        is_gone=lambda remedy: is_rewritten or is_gone(remedy, pair, work),
+        **asked,
+    )
     undone: tuple[Prediction, ...] = ()
     if is_rewritten and not found and measured is not None and measured < 1:
         back = 1 - 1 / (1 - measured)

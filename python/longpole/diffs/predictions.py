@@ -1,9 +1,9 @@
 """What the base's verdict predicted for the remedies that the new side applied.
 
 A remedy counts as applied if it fits the base and no longer fits the new side: there its certain
-gain is at most a third of the former one. One that replaces launches also needs a new side with at
-most half of them: otherwise, it only stopped gaining anything. A faster kernel counts only if no
-other remedy was applied.
+gain is at most a third of the former one, and the calls, launches or time that it removes are gone.
+Otherwise, it only stopped gaining anything. A faster kernel counts only if no other remedy was
+applied.
 
 If it was applied in part: the length of the step is convex in the remaining part, so the gain is at
 least the same part of the minimum gain.
@@ -22,7 +22,7 @@ from longpole.diffs.values import Prediction
 from longpole.remedies.catalogue import remedies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from longpole.answer import Verdict
     from longpole.answer.findings import Remedy
@@ -59,6 +59,7 @@ def predictions(
     contents: tuple[Contents, Contents] | None = None,
     is_rewritten: bool = False,
     left_out: frozenset[str] | None = frozenset(),
+    is_gone: Callable[[Remedy], bool] = lambda _: True,
 ) -> tuple[Prediction, ...]:
     """List the remedies that the new side evidently applied, with their predictions.
 
@@ -78,6 +79,8 @@ def predictions(
     left_out
         Remedies whose evidence may be missing for another reason; None for all. Those of which
         the new side has the signature count nevertheless.
+    is_gone
+        Whether the new side lacks what a remedy changes.
     """
     if measured is None or "inconclusive" in {base.status, new.status}:
         return ()
@@ -97,6 +100,7 @@ def predictions(
         if left.get(row.remedy, 0) <= _APPLIED * row.gain.duration_ns
         and not (row.remedy in replacing and has_launches)
         and _has_signature(row, contents, measured, is_rewritten=is_rewritten)
+        and (_is_signed(row, contents) or row.remedy in replacing or is_gone(row))
     ]
     certain = [(row, left_ns) for row, left_ns in applied if row.effort != "kernel"]
     applied = certain or applied

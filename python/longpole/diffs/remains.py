@@ -1,0 +1,188 @@
+"""How much of the evidence for a remedy is left on the new side.
+
+A remedy may stop gaining anything for many reasons: a call no longer waits if the kernels before it
+became faster, and communication no longer matters if a rank is no longer late. It counts as applied
+only if what it changes is gone: the calls, launches or host time that it removes, or the part of
+the work on the critical path that it hides.
+
+Limits: a few remedies leave no trace that distinguishes them, such as a launch queue that is no
+longer full. They never count as applied.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from longpole.diffs.overlap import overlaps
+from longpole.diffs.sides import one_of
+from longpole.engine.critical_path.changes import RemoveWait
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from longpole.answer.findings import Remedy
+    from longpole.diffs.changes import Work
+    from longpole.diffs.sides import Side
+    from longpole.engine.critical_path.changes import Change
+
+# Remedies that shorten work which remains, by the kinds of work that have to become shorter.
+_SHORTENS: Final = {
+    "python_between_operators": ("host_gap", "data_loading"),
+    "interpreter_lock": ("operator", "runtime", "host_gap"),
+    "eager_dispatch": ("operator", "runtime", "host_gap"),
+    "loader_prefetch": ("data_loading",),
+    "slow_kernels": ("kernel",),
+}
+
+# Remedies that hide work which remains, by its kind.
+_HIDES: Final = {
+    "overlap_copies": "copy",
+    "communication_overlap": "communication",
+}
+
+_LOADING: Final = ("data_loading",)
+_ALONE, _WORKERS = "_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"
+
+# If less of the loading time remains on the main thread, it only receives batches.
+_RECEIVES: Final = 0.05
+
+# If less than this fraction of the evidence is left, the remedy was applied.
+_LEFT: Final = 0.5
+
+
+def is_gone(remedy: Remedy, pair: tuple[Side, Side], work: Work) -> bool:
+    """Whether the new side lacks most of what a remedy of the base changes."""
+    if remedy.remedy == "loader_workers":
+        return _loads_elsewhere(pair)
+    if kinds := _SHORTENS.get(remedy.remedy):
+        before_ns, after_ns = (_time_ns(side, kinds) for side in pair)
+        addressed_ns = min(float(remedy.gain.duration_ns), before_ns)
+        return before_ns - after_ns >= (1 - _LEFT) * addressed_ns
+    if kind := _HIDES.get(remedy.remedy):
+        return _is_hidden(pair, kind)
+    return _events_left(remedy, pair, work) <= _LEFT
+
+
+def _is_hidden(pair: tuple[Side, Side], kind: str) -> bool:
+    """Whether kernels now run beside work of a kind that is about as long as before."""
+    (before_ns, apart_ns), (after_ns, now_apart_ns) = (
+        (float(times.mean()), float((times - beside).mean()))
+        for times, beside in (overlaps(side, kind) for side in pair)
+    )
+    return after_ns >= _LEFT * before_ns and now_apart_ns <= _LEFT * apart_ns
+
+
+def _loads_elsewhere(pair: tuple[Side, Side]) -> bool:
+    """Whether workers load the data, or the main thread no longer does."""
+    if all(_has_name(side, name) for side, name in zip(pair, (_ALONE, _WORKERS), strict=True)):
+        return True
+    before_ns, after_ns = (_time_ns(side, _LOADING) for side in pair)
+    return after_ns <= _RECEIVES * before_ns
+
+
+def _has_name(side: Side, part: str) -> bool:
+    import polars as pl
+
+    names = side.events.select("name").unique()["name"].cast(pl.String)
+    return bool(names.str.contains(part, literal=True).any())
+
+
+def _time_ns(side: Side, kinds: tuple[str, ...]) -> float:
+    """Return the time of work of some kinds in a mean step."""
+    return float(side.work.filter(one_of("kind", kinds))["work_ns"].sum()) / side.n_steps
+
+
+def _events_left(remedy: Remedy, pair: tuple[Side, Side], work: Work) -> float:
+    """Return the part of the events that a remedy changes which is left on the new side.
+
+    Each event counts with its duration. Of a group of which only a part is changed, that part is
+    assumed to have gone first.
+    """
+    import numpy as np
+
+    base, _ = pair
+    changed = _changed_events(remedy.changes, base)
+    is_covered = np.isin(base.rows_at(base.events["start_ns"].to_numpy()), _covered_rows(base))
+    whole = left = 0.0
+    for group in work.groups:
+        known = group.events[0][is_covered[group.events[0]]]
+        is_changed = changed[known]
+        if not is_changed.any():
+            continue
+        weight = float(base.durations_ns[known[is_changed]].clip(min=1).sum())
+        before, after = (float(counts.mean()) for counts in group.counts)
+        lost = 1.0 if group.base_names != group.new_names else max(1 - after / before, 0.0)
+        whole += weight
+        left += weight * max(1 - lost / float(is_changed.mean()), 0.0)
+    return left / whole if whole else 1.0
+
+
+def _covered_rows(side: Side) -> list[int]:
+    """Return the rows of the steps in which remedies are looked for."""
+    numbers = side.verdict.remedy_steps
+    is_all = not (side.has_steps and numbers)
+    return [row for row, number in enumerate(side.steps["step"]) if is_all or number in numbers]
+
+
+def _changed_events(changes: Iterable[Change], side: Side) -> NDArray[np.bool_]:
+    """Return which events some changes address."""
+    import numpy as np
+
+    found = np.zeros(side.events.height, bool)
+    for change in changes:
+        if isinstance(change, RemoveWait) and change.kind == "event_wait":
+            found[_calls_of_role(side, "stream_wait")] = True
+        elif change.events is not None:
+            found[list(change.events)] = True
+        elif change.time_ranges is not None:
+            found |= _inside(change.time_ranges, side)
+        elif isinstance(change, RemoveWait):
+            found[side.trace.blocking_calls["event"].to_numpy()] = True
+        elif change.kind is not None:
+            found |= _of_kind(change, side)
+    return found
+
+
+def _calls_of_role(side: Side, role: str) -> NDArray[np.uint32]:
+    import polars as pl
+
+    roles = side.trace.api_roles
+    return roles.filter(pl.col("role").cast(pl.String) == role)["event"].to_numpy()
+
+
+def _inside(time_ranges: Iterable[tuple[int, int, int]], side: Side) -> NDArray[np.bool_]:
+    """Return which events lie inside one of some time ranges of threads."""
+    import numpy as np
+
+    lanes = side.events["lane"].fill_null(-1).to_numpy()
+    starts_ns = side.events["start_ns"].fill_null(-1).to_numpy()
+    ends_ns = starts_ns + side.durations_ns
+    found = np.zeros(len(lanes), bool)
+    by_lane: dict[int, list[tuple[int, int]]] = {}
+    for lane, start_ns, end_ns in time_ranges:
+        by_lane.setdefault(lane, []).append((start_ns, end_ns))
+    for lane, ranges in by_lane.items():
+        begins, ends = np.array(sorted(ranges)).T
+        rows = np.flatnonzero(lanes == lane)
+        place = np.searchsorted(begins, starts_ns[rows], side="right") - 1
+        is_inside = (place >= 0) & (ends_ns[rows] <= ends[np.maximum(place, 0)])
+        found[rows[is_inside]] = True
+    return found
+
+
+def _of_kind(change: Change, side: Side) -> NDArray[np.bool_]:
+    """Return which events are of the kind of a change, with a matching name."""
+    import numpy as np
+    import polars as pl
+
+    work = side.work.filter(one_of("kind", (str(change.kind),))).drop_nulls("event")
+    events = work["event"].to_numpy()
+    found = np.zeros(side.events.height, bool)
+    found[events] = True
+    if change.matching is not None:
+        names = side.events["name"].cast(pl.String).fill_null("")
+        found &= names.str.contains(change.matching).to_numpy()
+    return found
