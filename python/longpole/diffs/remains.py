@@ -11,6 +11,7 @@ longer full. They never count as applied.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from longpole.diffs.overlap import overlaps
@@ -18,13 +19,13 @@ from longpole.diffs.sides import one_of
 from longpole.engine.critical_path.changes import RemoveWait
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
     from longpole.answer.findings import Remedy
-    from longpole.diffs.changes import Work
+    from longpole.diffs.changes import Group, Work
     from longpole.diffs.sides import Side
     from longpole.engine.critical_path.changes import Change
 
@@ -43,6 +44,7 @@ _HIDES: Final = {
     "communication_overlap": "communication",
 }
 
+_DEVICE: Final = frozenset({"kernel", "copy", "communication"})
 _LOADING: Final = ("data_loading",)
 _ALONE, _WORKERS = "_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"
 
@@ -98,33 +100,91 @@ def _time_ns(side: Side, kinds: tuple[str, ...]) -> float:
 def _events_left(remedy: Remedy, pair: tuple[Side, Side], work: Work) -> float:
     """Return the part of the events that a remedy changes which is left on the new side.
 
-    Each event counts with its duration. Of a group of which only a part is changed, that part is
-    assumed to have gone first.
+    GPU activities show it if the remedy changes any, then calls that wait, then other host work.
     """
-    import numpy as np
+    waits = [change for change in remedy.changes if isinstance(change, RemoveWait)]
+    others = [change for change in remedy.changes if not isinstance(change, RemoveWait)]
+    changed = _changed_events(others, pair[0])
+    for is_device in (True, False):
+        groups = [group for group in work.groups if (group.kind in _DEVICE) == is_device]
+        left = _groups_left(groups, changed, pair[0])
+        if left is not None:
+            return left
+        if waits:
+            return _waits_left(waits, pair)
+    return 1.0
 
-    base, _ = pair
-    changed = _changed_events(remedy.changes, base)
-    is_covered = np.isin(base.rows_at(base.events["start_ns"].to_numpy()), _covered_rows(base))
+
+def _groups_left(
+    groups: Iterable[Group], changed: NDArray[np.bool_], base: Side
+) -> float | None:
+    """Return the part of the changed events that is left, each weighted with its duration.
+
+    Of a group of which only a part is changed, that part is assumed to have gone first. None if no
+    group has a changed event.
+    """
+    part_of_steps = _n_covered(base) / base.n_steps
     whole = left = 0.0
-    for group in work.groups:
-        known = group.events[0][is_covered[group.events[0]]]
-        is_changed = changed[known]
+    for group in groups:
+        events = group.events[0]
+        is_changed = changed[events]
         if not is_changed.any():
             continue
-        weight = float(base.durations_ns[known[is_changed]].clip(min=1).sum())
+        weight = float(base.durations_ns[events[is_changed]].clip(min=1).sum())
         before, after = (float(counts.mean()) for counts in group.counts)
         lost = 1.0 if group.base_names != group.new_names else max(1 - after / before, 0.0)
+        share = min(float(is_changed.mean()) / part_of_steps, 1.0)
         whole += weight
-        left += weight * max(1 - lost / float(is_changed.mean()), 0.0)
+        left += weight * max(1 - lost / share, 0.0)
+    return left / whole if whole else None
+
+
+def _n_covered(side: Side) -> int:
+    """Return the number of steps that the changes of remedies cover."""
+    numbers = side.verdict.remedy_steps
+    if not side.has_steps or not numbers:
+        return side.n_steps
+    return max(int(side.steps["step"].is_in(list(numbers)).sum()), 1)
+
+
+def _waits_left(waits: Sequence[RemoveWait], pair: tuple[Side, Side]) -> float:
+    """Return the part of the calls that wait, of those that a remedy removes, which is left."""
+    base, new = pair
+    if any(change.kind != "sync_return" for change in waits):
+        before, after = (_n_stream_waits(side) for side in pair)
+        return after / before if before else 1.0
+    before, after = (_blocking(side) for side in pair)
+    given = [event for change in waits for event in change.events or ()]
+    names = dict(before) if not given else Counter(_names(base, given))
+    parts = base.n_steps / _n_covered(base)
+    whole = sum(names.values())
+    left = 0.0
+    for name, n_removed in names.items():
+        n_each = min(n_removed * parts, before[name]) / base.n_steps
+        n_lost = max(before[name] / base.n_steps - after[name] / new.n_steps, 0.0)
+        left += n_removed * max(1 - n_lost / n_each, 0.0) if n_each else n_removed
     return left / whole if whole else 1.0
 
 
-def _covered_rows(side: Side) -> list[int]:
-    """Return the rows of the steps in which remedies are looked for."""
-    numbers = side.verdict.remedy_steps
-    is_all = not (side.has_steps and numbers)
-    return [row for row, number in enumerate(side.steps["step"]) if is_all or number in numbers]
+def _blocking(side: Side) -> Counter[str]:
+    """Count the calls that wait in the steps, by name."""
+    events = side.trace.blocking_calls["event"].to_numpy()
+    starts_ns = side.events["start_ns"].to_numpy()[events]
+    return Counter(_names(side, events[side.rows_at(starts_ns) >= 0].tolist()))
+
+
+def _names(side: Side, events: Sequence[int]) -> list[str]:
+    return [str(name) for name in side.events["name"].gather(list(events)).cast(str)]
+
+
+def _n_stream_waits(side: Side) -> float:
+    """Return the number of calls in a mean step that let a stream wait."""
+    import polars as pl
+
+    roles = side.trace.api_roles
+    calls = roles.filter(pl.col("role").cast(pl.String) == "stream_wait")["event"].to_numpy()
+    rows = side.rows_at(side.events["start_ns"].to_numpy()[calls])
+    return float((rows >= 0).sum()) / side.n_steps
 
 
 def _changed_events(changes: Iterable[Change], side: Side) -> NDArray[np.bool_]:
@@ -133,24 +193,13 @@ def _changed_events(changes: Iterable[Change], side: Side) -> NDArray[np.bool_]:
 
     found = np.zeros(side.events.height, bool)
     for change in changes:
-        if isinstance(change, RemoveWait) and change.kind == "event_wait":
-            found[_calls_of_role(side, "stream_wait")] = True
-        elif change.events is not None:
+        if change.events is not None:
             found[list(change.events)] = True
         elif change.time_ranges is not None:
             found |= _inside(change.time_ranges, side)
-        elif isinstance(change, RemoveWait):
-            found[side.trace.blocking_calls["event"].to_numpy()] = True
         elif change.kind is not None:
             found |= _of_kind(change, side)
     return found
-
-
-def _calls_of_role(side: Side, role: str) -> NDArray[np.uint32]:
-    import polars as pl
-
-    roles = side.trace.api_roles
-    return roles.filter(pl.col("role").cast(pl.String) == role)["event"].to_numpy()
 
 
 def _inside(time_ranges: Iterable[tuple[int, int, int]], side: Side) -> NDArray[np.bool_]:
