@@ -12,7 +12,7 @@ import longpole
 from longpole.cli import program
 from longpole.diffs.predictions import predictions
 from longpole.diffs.values import Counts
-from oracles.simulator import Machine, NoWait, Run, Scale, simulate
+from oracles.simulator import Machine, Run, Scale, simulate
 from oracles.simulator.program import Backward, Busy, Frame
 from oracles.simulator.programs import training
 from real_traces import SHARED
@@ -82,9 +82,8 @@ def test_the_measured_gain_of_a_remedy_lies_in_its_interval(tmp_path, remedy, se
         Scale("kernel", by=0.3),
         Scale("data_loading", by=0.1),
         Scale("communication", by=0.1),
-        NoWait("sync_return"),
     ],
-    ids=["kernels", "loading", "communication", "host waits"],
+    ids=["kernels", "loading", "communication"],
 )
 def test_work_that_became_faster_is_no_applied_remedy(pair, change, seed):
     """The calls that wait and the loader on the main thread are still there."""

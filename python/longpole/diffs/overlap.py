@@ -27,9 +27,7 @@ def overlaps(side: Side, kind: str) -> tuple[NDArray[np.float64], NDArray[np.flo
     return sums[0].astype(float), sums[1].astype(float)
 
 
-def _busy(
-    side: Side, kind: str
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _busy(side: Side, kind: str) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return the time ranges in which work of a kind runs, with the row of the step of each."""
     import numpy as np
 

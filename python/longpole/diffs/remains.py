@@ -115,9 +115,7 @@ def _events_left(remedy: Remedy, pair: tuple[Side, Side], work: Work) -> float:
     return 1.0
 
 
-def _groups_left(
-    groups: Iterable[Group], changed: NDArray[np.bool_], base: Side
-) -> float | None:
+def _groups_left(groups: Iterable[Group], changed: NDArray[np.bool_], base: Side) -> float | None:
     """Return the part of the changed events that is left, each weighted with its duration.
 
     Of a group of which only a part is changed, that part is assumed to have gone first. None if no
@@ -151,19 +149,18 @@ def _waits_left(waits: Sequence[RemoveWait], pair: tuple[Side, Side]) -> float:
     """Return the part of the calls that wait, of those that a remedy removes, which is left."""
     base, new = pair
     if any(change.kind != "sync_return" for change in waits):
-        before, after = (_n_stream_waits(side) for side in pair)
-        return after / before if before else 1.0
+        n_before, n_after = (_n_stream_waits(side) for side in pair)
+        return n_after / n_before if n_before else 1.0
     before, after = (_blocking(side) for side in pair)
     given = [event for change in waits for event in change.events or ()]
-    names = dict(before) if not given else Counter(_names(base, given))
+    names = Counter(_names(base, given)) if given else before
     parts = base.n_steps / _n_covered(base)
-    whole = sum(names.values())
     left = 0.0
     for name, n_removed in names.items():
         n_each = min(n_removed * parts, before[name]) / base.n_steps
         n_lost = max(before[name] / base.n_steps - after[name] / new.n_steps, 0.0)
         left += n_removed * max(1 - n_lost / n_each, 0.0) if n_each else n_removed
-    return left / whole if whole else 1.0
+    return left / names.total() if names else 1.0
 
 
 def _blocking(side: Side) -> Counter[str]:
