@@ -9,12 +9,14 @@ Examples
 ('kernel', 'gemm', 1500, 40000)
 """
 
-from longpole.cli.interrupts import delay_interrupts, is_command
+from longpole.cli.process import is_command
 
 if is_command():
+    from longpole.cli.interrupts import delay_interrupts
+
     delay_interrupts()
 
-from longpole.tables.catalogue import questions
+from longpole.tables.questions import questions
 from longpole.words.public_names import imported_on_use
 
 _GROUPS = {

@@ -35,9 +35,9 @@ from longpole.cli.program import run
 from longpole.cli.schema import schema_for, schema_names
 from longpole.remedies import evidence
 from longpole.remedies.catalogue import remedies
-from longpole.tables.catalogue import TABLES, questions
 from longpole.tables.findings import KINDS, SEVERITIES
 from longpole.tables.program_notes import RULES
+from longpole.tables.questions import TABLES, questions
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from oracles.pictures import path_picture

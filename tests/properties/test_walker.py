@@ -8,7 +8,7 @@ import pytest
 
 from longpole.cli import program
 from longpole.cli.mcp import tools
-from longpole.tables.catalogue import questions
+from longpole.tables.questions import questions
 from oracles.walker import Walk, write_sources
 from oracles.walker.asking import ABOUT, asked
 

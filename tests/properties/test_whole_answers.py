@@ -20,7 +20,8 @@ import strategies
 from longpole.cli import program
 from longpole.cli.answer import exit_codes
 from longpole.cli.schema import schema_for
-from longpole.tables.catalogue import questions, views_of
+from longpole.tables.catalogue import views_of
+from longpole.tables.questions import questions
 from longpole.testing import TraceBuilder
 from styles import document
 

@@ -14,7 +14,8 @@ from longpole.cli import program
 from longpole.cli.answer.pages import facts_of, names_of
 from longpole.plot.figures import figure_of
 from longpole.report.blocks import Bar, Chart, Column, Sentence, Table
-from longpole.tables.catalogue import PATH_TABLES, questions, views_of
+from longpole.tables.catalogue import PATH_TABLES, views_of
+from longpole.tables.questions import questions
 from longpole.tables.table_blocks import answer_blocks
 from longpole.testing import TraceBuilder
 from oracles.simulator import simulate

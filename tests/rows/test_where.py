@@ -9,7 +9,8 @@ from polars.testing import assert_frame_equal
 import longpole
 from longpole.rows.selection import matching, sorted_by
 from longpole.rows.selection.grammar import KEYWORDS
-from longpole.tables.catalogue import gives_frame, questions, views_of
+from longpole.tables.catalogue import gives_frame, views_of
+from longpole.tables.questions import questions
 
 ROWS = pl.DataFrame(
     {

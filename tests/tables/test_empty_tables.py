@@ -9,8 +9,9 @@ import pytest
 
 import longpole
 from longpole.cli.program import run
-from longpole.tables.catalogue import View, questions, views_of
+from longpole.tables.catalogue import View, views_of
 from longpole.tables.empty_tables import why_empty
+from longpole.tables.questions import questions
 from longpole.testing import TraceBuilder
 
 HOST = TraceBuilder().step(1, (0, 100)).operator("aten::mm", (0, 90)).read()

@@ -16,7 +16,8 @@ import longpole
 from longpole.cli import program
 from longpole.cli.answer.table import tables
 from longpole.report.document import table_of
-from longpole.tables.catalogue import TABLES, question, questions, views_of
+from longpole.tables.catalogue import question, views_of
+from longpole.tables.questions import TABLES, questions
 from longpole.testing import TraceBuilder
 from longpole.words.wording import short_name
 

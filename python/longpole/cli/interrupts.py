@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _IMPORTS: Final = "<frozen importlib._bootstrap>"
 _POLARS: Final = f"{os.sep}polars{os.sep}"
 _AGAIN_S: Final = 0.01
-_NAMES: Final = ("longpole", "longpole.exe", "longpole-script.py")
 _HAS_TIMERS: Final = hasattr(signal, "setitimer")
 
 
@@ -43,20 +42,6 @@ def stop_at_interrupts() -> bool:
     left_s, _ = signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return left_s > 0
-
-
-def is_command() -> bool:
-    """Whether this process is `longpole` or `python -m longpole`, not a program that imports it."""
-    program = sys.argv[0] if sys.argv else ""
-    if program == "-m":  # while the package is imported
-        before = dict(zip(sys.orig_argv[1:], sys.orig_argv, strict=False))
-        return before.get("longpole") == "-m"
-    return os.path.basename(program) in _NAMES or _is_main_module(program)  # noqa: PTH119 - runs before imports of the package
-
-
-def _is_main_module(program: str) -> bool:
-    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
-    return program == os.path.join(own, "__main__.py")  # noqa: PTH118
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

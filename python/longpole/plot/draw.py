@@ -15,7 +15,7 @@ from longpole.plot.tuning_figures import (
     parallel_coordinates_figure,
 )
 from longpole.report.paths import kinds_chart
-from longpole.tables.catalogue import questions
+from longpole.tables.questions import questions
 from longpole.tables.table_blocks import answer_blocks
 
 if TYPE_CHECKING:

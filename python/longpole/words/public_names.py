@@ -1,8 +1,15 @@
 """Public names of a package, imported on first use, so that importing the package is cheap."""
 
+from __future__ import annotations
+
 import sys
-from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+
+# As `typing` says it, which costs more than all of this.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
 
 
 def imported_on_use(

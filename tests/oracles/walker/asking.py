@@ -18,7 +18,8 @@ from longpole.cli.mcp import tools
 from longpole.cli.mcp.bounds import MOST_BYTES, bounded, size_of, visible
 from longpole.errors import InternalError, LongpoleError
 from longpole.formats.read import read_trace
-from longpole.tables.catalogue import questions, views_of
+from longpole.tables.catalogue import views_of
+from longpole.tables.questions import questions
 from longpole.trace.allocations import read_memory
 
 if TYPE_CHECKING:

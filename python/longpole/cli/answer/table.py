@@ -22,13 +22,13 @@ from longpole.report.blocks import Column, Headline, Sentence, Table
 from longpole.report.document import Abstention, Document, table_of
 from longpole.tables.catalogue import (
     MOST_ROWS,
-    TABLES,
     choices_of,
     question,
     reads_memory_files,
     words_of,
 )
 from longpole.tables.legends import legend
+from longpole.tables.questions import TABLES
 from longpole.words.data import Row, plain
 from longpole.words.recording import options_for
 from longpole.words.wording import count

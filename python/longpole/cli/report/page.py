@@ -20,8 +20,9 @@ from longpole.report.blocks import Chart, Column, Headline, Notes, Sentence, Tab
 from longpole.report.lanes import EventLinks
 from longpole.report.paths import path_blocks
 from longpole.report.sections import Page, Section, events_in
-from longpole.tables.catalogue import PATH_TABLES, question, questions, views_of
+from longpole.tables.catalogue import PATH_TABLES, question, views_of
 from longpole.tables.check import why_empty
+from longpole.tables.questions import questions
 from longpole.tables.summary import summary_of
 from longpole.tables.table_blocks import answer_blocks
 from longpole.tables.window_warnings import window_warnings
