@@ -50,10 +50,12 @@ def traces_and_profiles(
 
 
 def _is_profile(path: Path) -> bool:
-    from longpole.formats.mindspore.layouts import is_profile
-
     try:
-        return path.is_dir() and is_profile(path)
+        if not path.is_dir():
+            return False
+        from longpole.formats.mindspore.layouts import is_profile
+
+        return is_profile(path)
     except OSError:  # reported where the folder is read
         return False
 

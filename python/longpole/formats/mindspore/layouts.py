@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.files.opening import entries
-from longpole.formats.ascend.layout import output_folders
 from longpole.formats.mindspore.findings import ProfileError
 
 if TYPE_CHECKING:
@@ -124,6 +123,8 @@ def contents(folder: Path) -> Literal["timelines", "other files"] | None:
 
 def is_profile(folder: Path) -> bool:
     """Whether a folder has files of MindSpore's profiler, or exported tables of Ascend devices."""
+    from longpole.formats.ascend.layout import output_folders
+
     return contents(folder) is not None or bool(output_folders(folder))
 
 
