@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -12,6 +12,9 @@ from longpole.tables.statistics import DurationFigures, described
 
 if TYPE_CHECKING:
     from longpole.engine.windows import Window
+
+SHORT_NS: Final = 10_000
+"""Activities shorter than this are short: a launch takes about as long."""
 
 
 class ActivitySum(DurationFigures):
@@ -25,6 +28,8 @@ class ActivitySum(DurationFigures):
     """Sum of the parts inside the window. Concurrent activities each count in full."""
     window_share: float | None
     """Share of the window; concurrent activities can sum to more than 100 %."""
+    n_short: int | None
+    """Number of those that took less than 10 us, about as long as a launch."""
     longest_event: int | None
     """Null for operators of a window without kernels."""
 
@@ -37,6 +42,7 @@ def by_keys(found: pl.DataFrame, window: Window | None, *keys: str) -> pl.DataFr
         count=pl.len().cast(pl.Int64),
         duration_ns=inside_ns.sum(),
         inside_ns=inside_ns,
+        n_short=pl.col("duration_ns").is_between(0, SHORT_NS, closed="left").sum().cast(pl.Int64),
         # Activities are in the order of their numbers: of equally long ones, the first is used.
         longest_event=pl.col("event").get(inside_ns.arg_max()),
     )
@@ -49,6 +55,7 @@ def by_keys(found: pl.DataFrame, window: Window | None, *keys: str) -> pl.DataFr
     )
     return typed(
         grouped.select(
-            *keys, "count", "duration_ns", "window_share", *figures.columns, "longest_event"
+            *(*keys, "count", "duration_ns", "window_share", *figures.columns),
+            *("n_short", "longest_event"),
         )
     )

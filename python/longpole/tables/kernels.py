@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_type_hints
 
 import polars as pl
 
@@ -14,6 +14,7 @@ from longpole.tables.annotated_kernels import annotated_kernels
 from longpole.tables.catalogue import ask_by, table, view
 from longpole.tables.kernel_gains import MOST_KERNELS, kernel_gains
 from longpole.tables.kernel_sequences import kernel_sequences
+from longpole.tables.launch_shapes import LAUNCH_COLUMNS, LaunchShape, launch_shapes
 from longpole.tables.needs import ACTIVITIES
 from longpole.tables.operator_kernels import operator_kernels
 from longpole.tables.statistics import DurationFigures
@@ -21,7 +22,7 @@ from longpole.trace.captures import has_captured_graphs
 from longpole.words.wording import operator_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from longpole.engine.windows import Window
     from longpole.trace.trace import Trace
@@ -37,7 +38,7 @@ _FIRST: Final = (
 )
 
 
-class KernelRow(ActivitySum):
+class KernelRow(ActivitySum, LaunchShape):
     """All GPU activities with the same name; operators too if the window has no kernel."""
 
     gain_ns: int | None
@@ -84,7 +85,8 @@ def _by_name(
     schema = frame_schema(KernelRow, last=DurationFigures)
     if window is None:
         return _no_rows(schema)
-    rows = by_keys(activities(trace, window, where=where), window, "kind", "work_class", "name")
+    found = activities(trace, window, where=where)
+    rows = _with_launches(trace, by_keys(found, window, "kind", "work_class", "name"))
     launched = trace.core.operators_of(rows["longest_event"].to_list())
     operators = [operator_name(*operator[1:]) if operator else None for operator in launched]
     captured = _captured(trace, rows["longest_event"])
@@ -94,8 +96,13 @@ def _by_name(
     rows = _with_gains(rows, gains.filter(pl.col("kind") == "kernel"))
     host = gains.filter(pl.col("kind") == "operator") if where is None else gains.clear()
     host = host.with_columns(window_share=pl.col("duration_ns") / max(window.duration_ns, 1))
-    columns = [*_FIRST, *(name for name in schema if name not in _FIRST)]
-    return typed(pl.concat([rows, host], how="diagonal_relaxed").select(columns))
+    return typed(pl.concat([rows, host], how="diagonal_relaxed").select(_ordered(schema)))
+
+
+def _with_launches(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
+    """Add the launch of the longest kernel of each name."""
+    shapes = launch_shapes(trace, rows["longest_event"]).rename({"event": "longest_event"})
+    return rows.join(shapes, on="longest_event", how="left", maintain_order="left")
 
 
 def _captured(trace: Trace, events: pl.Series) -> list[str | None]:
@@ -106,10 +113,17 @@ def _captured(trace: Trace, events: pl.Series) -> list[str | None]:
     return [names.get(event) for event in events]
 
 
+def _ordered(names: Iterable[str]) -> list[str]:
+    """Return columns with the most important first, and those of launches before the statistics."""
+    last = [*LAUNCH_COLUMNS, *get_type_hints(DurationFigures)]
+    return [*_FIRST, *(name for name in names if name not in {*_FIRST, *last}), *last]
+
+
 def _no_rows(schema: Mapping[str, Any]) -> pl.DataFrame:
-    columns = [*_FIRST, *(name for name in schema if name not in _FIRST)]
     events = dict.fromkeys(("longest_event", "operator_event"), pl.UInt32)
-    return typed(pl.DataFrame(schema={name: events.get(name, schema[name]) for name in columns}))
+    return typed(
+        pl.DataFrame(schema={name: events.get(name, schema[name]) for name in _ordered(schema)})
+    )
 
 
 def _with_gains(rows: pl.DataFrame, gains: pl.DataFrame) -> pl.DataFrame:

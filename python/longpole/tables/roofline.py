@@ -15,7 +15,9 @@ from longpole.formats.convert.flame import path_of
 from longpole.report.blocks import Column, Sentence, Table, Value, tabulated, without_empty_columns
 from longpole.rows.frames import frame_schema
 from longpole.rows.selection import sorted_by
+from longpole.tables.activity_sums import SHORT_NS
 from longpole.tables.catalogue import MOST_ROWS, ask_by, table, view
+from longpole.tables.closer_look import closer_look
 from longpole.tables.device_peaks import (
     DevicePeaks,
     device_peaks,
@@ -24,11 +26,13 @@ from longpole.tables.device_peaks import (
     precision,
 )
 from longpole.tables.frame_times import flat_rows
+from longpole.tables.launch_shapes import LaunchShape, launch_shapes
 from longpole.tables.measured_work import MeasuredWork, measured_work, sum_of_known
 from longpole.tables.mfu import Mfu, mfu
 from longpole.tables.operator_work import shapes_hint, whole_sum, work_in_window
+from longpole.tables.tensor_core_use import tensor_core_use
 from longpole.tables.unmatched_graphs import unmatched_sentence
-from longpole.words.data import HIDDEN, Data, Row, computed
+from longpole.words.data import HIDDEN, Data, computed
 from longpole.words.wording import count, duration, share, short_name
 
 if TYPE_CHECKING:
@@ -68,7 +72,7 @@ _BOUNDS: Final = {
 """Columns with bounds of others."""
 
 
-class RooflineRow(Row):
+class RooflineRow(LaunchShape):
     """All kernels of operators with the same inputs. Unknown values are null."""
 
     device: int | None
@@ -105,6 +109,16 @@ class RooflineRow(Row):
     """`kernel_ns` minus `roof_ns`."""
     path_ns: int
     """Time of the kernels on the critical path; faster kernels cannot save more."""
+    min_ns: int | None
+    """Shortest time of the kernels of one call; null for kernels without an operator."""
+    median_ns: float | None
+    max_ns: int | None
+    tensor_cores: Literal["used", "possible"] | None
+    """`possible` for products that use no tensor or matrix cores by the name of their kernel,
+    although type and sizes allow them; null if the name shows neither."""
+    longest_event: int
+    """Longest kernel of the call with most kernel time, to which the columns of the launch
+    belong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +142,13 @@ class Roofline(Data):
     """Launches of graphs without a capture, as a sentence."""
     mfu: float | None = None
     """Model FLOPs utilisation of the window, as in the table by type."""
+    short_kernels: int = 0
+    """Number of compute kernels shorter than 10 us."""
+    short_ns: int = 0
+    """Time of these."""
+    look: str | None = None
+    """Command that measures the longest kernel of the row with most kernel time; null if the vendor
+    of the device is unknown."""
 
     @computed
     def kernel_ns(self) -> int:
@@ -182,10 +203,34 @@ class Roofline(Data):
                     " those that the peak allows in the whole window; --by type has its parts."
                 )
             )
+        sentences += map(Sentence, self._of_kernels())
         listed = self.rows.filter(pl.col("flops").is_not_null())
         table = _table(listed, self.top)
         sentences += map(Sentence, _above_roof(listed))
         return [*([table] if table.rows else []), *sentences, *counted]
+
+    def _of_kernels(self) -> list[str]:
+        """Return sentences about short kernels, tensor cores, and a closer look."""
+        told = []
+        n_kernels = sum(self.rows["n_kernels"].to_list())
+        if self.short_kernels:
+            of_time = share(self.short_ns / max(self.kernel_ns, 1))
+            told.append(
+                f"{count(self.short_kernels)} of {count(n_kernels, 'kernel')} take less than 10 µs "
+                f"each, together {of_time} of the kernel time."
+            )
+        unused = self.rows.filter(pl.col("tensor_cores") == "possible")
+        if not unused.is_empty():
+            longest = unused.sort("kernel_ns", descending=True, maintain_order=True)
+            unused_ns = sum(unused["kernel_ns"].to_list())
+            told.append(
+                f"{count(unused.height, 'row')} could use tensor cores by type and sizes, but "
+                f"{'does' if unused.height == 1 else 'do'} not by the names of the kernels "
+                f"({duration(unused_ns)}): {_label(longest.row(0, named=True))}."
+            )
+        if self.look is not None:
+            told.append(f"For a closer look at the kernel that takes most time: `{self.look}`")
+        return told
 
     def _bounded(self) -> list[str]:
         """Return the operator with bounds that takes most time, as a sentence."""
@@ -242,7 +287,10 @@ def _by_operator(
     measured = measured_work(trace, window, where=None if where is None else pl.lit(value=False))
     has_work = rows["flops"].count() + rows["least_flops"].count() > 0
     hint = None if has_work else shapes_hint(trace)
-    found = _sorted(_rooflines(rows, known), sort)
+    shapes = launch_shapes(trace, rows["longest_event"]).rename({"event": "longest_event"})
+    described = rows.join(shapes, on="longest_event", how="left", maintain_order="left")
+    described = described.with_columns(tensor_core_use(described, known))
+    found = _sorted(_rooflines(described, known), sort)
     used_flops = mfu(trace, window, peaks=peaks, peak=peak, where=where).mfu
     return Roofline(
         window,
@@ -254,6 +302,8 @@ def _by_operator(
         hint,
         unmatched_sentence(trace),
         used_flops,
+        *_short(trace, owners),
+        closer_look(trace, found),
     )
 
 
@@ -384,6 +434,14 @@ def roofline_shares(trace: Trace, window: Window) -> dict[str, float]:
     )
 
 
+def _short(trace: Trace, owners: pl.DataFrame) -> tuple[int, int]:
+    """Return the number and the time of the kernels that are short."""
+    # The number of an event is its row in `events`.
+    times_ns = trace.events["duration_ns"].gather(owners["event"])
+    short = times_ns.filter(times_ns < SHORT_NS)
+    return short.len(), int(short.sum() or 0)
+
+
 def _on_path(path: CriticalPath, owners: pl.DataFrame) -> pl.DataFrame:
     """Sum the time on the path of each owner's kernels."""
     segments = path.kernel_segments().join(owners, on="event")
@@ -401,6 +459,8 @@ def _grouped(work: pl.DataFrame) -> pl.DataFrame:
         .agg(
             pl.col("kernel").first(),
             *(pl.col(name).sum().alias(name) for name in sums),
+            longest_event=pl.col("event").first(),
+            **_of_calls(),
             calls=_calls(),
             flops=sum_of_known("flops"),
             n_bytes=sum_of_known("n_bytes"),
@@ -422,6 +482,13 @@ def _calls() -> pl.Expr:
     """Count operators; the number of calls is unknown for kernels without an operator."""
     n_operators = pl.col("operator").count().cast(pl.Int64)
     return pl.when(n_operators > 0).then(n_operators)
+
+
+def _of_calls() -> dict[str, pl.Expr]:
+    """Describe the kernel times of the calls; null for kernels without an operator."""
+    time, is_known = pl.col("kernel_ns"), pl.col("operator").count() > 0
+    figures = {"min_ns": time.min(), "median_ns": time.median(), "max_ns": time.max()}
+    return {name: pl.when(is_known).then(figure) for name, figure in figures.items()}
 
 
 def _rooflines(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.DataFrame:

@@ -1,0 +1,108 @@
+"""The theoretical occupancy of a kernel on a multiprocessor of CUDA, and what limits it.
+
+The rules are those of `cuda_occupancy.h` of CUDA 12.8, with the table "Technical Specifications per
+Compute Capability" of the CUDA programming guide. The driver can reserve less shared memory than
+the multiprocessor has, so the result is an upper bound.
+
+Limits: nothing is known of AMD's devices, where occupancy depends on vector registers, which traces
+do not contain.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_RESIDENT: Final = {
+    **dict.fromkeys([(7, 0), (8, 0), (9, 0), (10, 0), (10, 3)], (32, 64)),
+    **dict.fromkeys([(8, 6), (8, 7)], (16, 48)),
+    **dict.fromkeys([(8, 9), (12, 0), (12, 1)], (24, 48)),
+    (7, 5): (16, 32),
+}
+"""Most resident blocks and warps of a multiprocessor, by compute capability."""
+_WARP: Final = 32
+_REGISTERS_OF_WARP: Final = 256
+"""Unit in which registers are allocated to a warp."""
+_PARTITIONS: Final = 4
+_AMPERE: Final = 8
+_RESERVED_BYTES: Final = 1024
+"""Shared memory that the system reserves for each block, since Ampere."""
+
+
+class Processor(NamedTuple):
+    """Resources of a multiprocessor."""
+
+    blocks: int
+    warps: int
+    registers: int
+    shared_bytes: int
+    shared_unit: int
+    reserved_bytes: int
+
+
+class Occupancy(NamedTuple):
+    """How many blocks of a kernel are resident on a multiprocessor at once."""
+
+    blocks: int
+    share: float
+    """Resident warps, as a share of the most that are possible."""
+    limit: str | None
+    """What limits it; None for a share of 1."""
+
+
+def processor_of(properties: Mapping[str, object]) -> Processor | None:
+    """Return the multiprocessor that a profiler describes; None if it is unknown or not of CUDA.
+
+    Examples
+    --------
+    >>> processor_of({"computeMajor": 9, "computeMinor": 0, "warpSize": 64}) is None
+    True
+    """
+    capability = properties.get("computeMajor"), properties.get("computeMinor")
+    registers = properties.get("regsPerMultiprocessor")  # not written for devices of AMD
+    shared_bytes = properties.get("sharedMemPerMultiprocessor")
+    if properties.get("warpSize") != _WARP or capability not in _RESIDENT:
+        return None
+    if type(registers) is not int or type(shared_bytes) is not int:
+        return None
+    is_ampere = type(capability[0]) is int and capability[0] >= _AMPERE
+    unit, reserved = (128, _RESERVED_BYTES) if is_ampere else (256, 0)
+    return Processor(*_RESIDENT[capability], registers, shared_bytes, unit, reserved)
+
+
+def occupancy(
+    processor: Processor, threads: int, registers: int, shared_bytes: int
+) -> Occupancy | None:
+    """Return the occupancy of blocks of some threads; None for a block that cannot run.
+
+    Examples
+    --------
+    >>> a100 = Processor(32, 64, 65536, 167936, 128, 1024)
+    >>> occupancy(a100, threads=256, registers=64, shared_bytes=0)
+    Occupancy(blocks=4, share=0.5, limit='registers')
+    >>> occupancy(a100, threads=32, registers=16, shared_bytes=0)
+    Occupancy(blocks=32, share=0.5, limit='block size')
+    """
+    if threads < 1 or registers < 0 or shared_bytes < 0:
+        return None
+    warps = -(-threads // _WARP)
+    allocated = _rounded(shared_bytes + processor.reserved_bytes, processor.shared_unit)
+    of_warp = max(_rounded(registers * _WARP, _REGISTERS_OF_WARP), 1)
+    warps_of_registers = processor.registers // _PARTITIONS // of_warp * _PARTITIONS
+    blocks = {
+        "registers": warps_of_registers // warps,
+        "shared memory": processor.shared_bytes // allocated if allocated else processor.blocks,
+        "block size": min(processor.warps // warps, processor.blocks),
+    }
+    resident = min(blocks.values())
+    if resident == 0:
+        return None
+    limits = [name for name, most in blocks.items() if most == resident]
+    share = resident * warps / processor.warps
+    return Occupancy(resident, share, None if share == 1 else " and ".join(limits))
+
+
+def _rounded(number: int, unit: int) -> int:
+    return -(-number // unit) * unit
