@@ -93,7 +93,7 @@ def _shape(
 
 
 def _product(text: object) -> int | None:
-    """Return the number of elements of a shape; None if it is none.
+    """Return the number of elements of a shape; None for other values.
 
     Examples
     --------
