@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import math
@@ -387,6 +388,22 @@ def test_the_exit_code_says_whether_there_is_a_result(tmp_path):
     with_nonsense = run("-", "--job-format", "nonsense", stdin="").exception
     assert isinstance(with_nonsense, click.UsageError)
     assert "no format" in with_nonsense.format_message()
+
+
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        (gzip.compress(b"{}"), "It is compressed with gzip"),
+        (b"SQLite format 3\0", "It is a database of SQLite"),
+        (b'{"traceEvents": []}', "It is a trace: ask `longpole summary"),
+        (b"nothing here\n", "`longpole bench extract --help` lists the formats"),
+    ],
+)
+def test_a_file_without_rows_is_named_as_what_it_is(held, said, tmp_path):
+    (tmp_path / "log").write_bytes(held)
+    result = run(str(tmp_path / "log"))
+    assert result.return_value == exit_codes.INCONCLUSIVE
+    assert said in " ".join(result.stdout.split())
 
 
 def test_times_are_numbers_or_null():

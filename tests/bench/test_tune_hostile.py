@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -110,6 +111,12 @@ def test_a_task_that_cannot_be_parsed_is_refused(text):
     Path("task.json").write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(ValueError, match=r"^task\.json: "):
         read_task("task.json")
+
+
+def test_a_task_of_another_kind_is_named_as_that():
+    Path("task.toml").write_bytes(gzip.compress(b"{}"))
+    with pytest.raises(ValueError, match=r"^task\.toml: it is compressed with gzip, not text$"):
+        read_task("task.toml")
 
 
 def test_a_task_without_end_is_not_read_to_the_end():

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from longpole.report.blocks import Column, Sentence, Table
 from longpole.report.text import Terminal, text
+from longpole.words.wording import duration, memory_size, share
 
 NAME = "kernel_of_my_own_with_a_name_that_says_what_it_does_in_256x128_tiles_" * 3
 FIGURES = [(f"figure {number}", "count") for number in range(9)]
@@ -68,3 +72,22 @@ def test_a_table_that_is_too_wide_leaves_columns_out_and_names_them():
     assert shown[38].endswith("Columns that do not fit: std, mean,\nunknown.")
     for width in (56, 47, 38, 29):
         assert max(map(len, shown[width].splitlines())) <= width
+
+
+@given(
+    quantities=st.lists(
+        st.one_of(
+            st.integers(0, 10**12).map(duration),
+            st.floats(0, 1).map(share),
+            st.integers(0, 10**12).map(memory_size),
+        ),
+        min_size=1,
+    ),
+    width=st.integers(20, 120),
+)
+def test_no_line_ends_between_a_number_and_its_unit(quantities, width):
+    sentence = "The step takes " + ", then ".join(quantities) + "."
+    lines = text([Sentence(sentence)], Terminal(width)).splitlines()
+    assert " ".join(lines) == sentence
+    assert not [line for line in lines if line[-1].isdigit()]
+    assert max(map(len, lines)) <= width

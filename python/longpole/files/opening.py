@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 _Path = str | os.PathLike[str]
 _HAS_DESCRIPTORS: Final = os.name == "posix"
 MAGIC: Final = b"\x1f\x8b"
+_BINARY: Final = {
+    MAGIC: "compressed with gzip",
+    b"\x28\xb5\x2f\xfd": "compressed with zstd",
+    b"\xfd7zXZ\0": "compressed with xz",
+    b"PK\x03\x04": "a ZIP archive",
+    b"SQLite format 3\0": "a database of SQLite",
+}
+"""What files that are not text are, by their first bytes."""
 
 
 def open_file(path: _Path, *, is_named: bool = True) -> BinaryIO:
@@ -147,7 +155,25 @@ def short_text(path: str | os.PathLike[str], *, most_bytes: int) -> str:
     """
     with open_file(path) as file:
         held = file.read(most_bytes + 1)
-    if len(held) > most_bytes:
-        message = f"{path} is larger than {most_bytes:,} bytes"
+    if (what := binary_kind(held)) is not None:
+        message = f"it is {what}, not text"
         raise ValueError(message)
-    return held.decode("utf-8")
+    if len(held) > most_bytes:
+        message = f"it is larger than {most_bytes:,} bytes"
+        raise ValueError(message)
+    try:
+        return held.decode("utf-8")
+    except UnicodeDecodeError as error:
+        message = f"byte {error.start:,} is not text (UTF-8)"
+        raise ValueError(message) from error
+
+
+def binary_kind(head: bytes) -> str | None:
+    r"""Return what a file is, by its first bytes; None if it may be text.
+
+    Examples
+    --------
+    >>> binary_kind(b"SQLite format 3\0"), binary_kind(b"time_ns\n")
+    ('a database of SQLite', None)
+    """
+    return next((what for start, what in _BINARY.items() if head.startswith(start)), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import textwrap
 from dataclasses import dataclass
@@ -67,6 +68,11 @@ _SHORTEST_NAME: Final = 24
 _WIDEST_PARAGRAPH: Final = 120
 _LONGEST_BAR: Final = 16
 _LEAST_COLUMNS: Final = 2
+_BEFORE_UNIT: Final = re.compile(
+    r"(?<=\d) (?=(?:%|(?:[mµn]?s|min|h|[KMG]?i?B|[GT]?FLOPs?|[GT]B/s|[GT]?FLOP/s|[MG]Hz)\b))"
+)
+_NO_BREAK: Final = "\x1f"
+"""A space at which no line ends, while a paragraph is wrapped; escaped texts do not have it."""
 _NOTHING: Final = frozenset(("-", "0", "0 %", "0 s", "0 B"))
 
 # Columns that a table omits if it is too wide, least informative first; then from the right.
@@ -174,13 +180,14 @@ class _Page:
     def paragraph(self, text: str, more: str = "") -> list[str]:
         """Wrap a text into lines of the width."""
         indent = self.indent + more
-        return textwrap.wrap(
-            escape(text),
+        lines = textwrap.wrap(
+            _BEFORE_UNIT.sub(_NO_BREAK, escape(text)),
             min(self.terminal.width, _WIDEST_PARAGRAPH),
             initial_indent=indent,
             subsequent_indent=indent,
             break_on_hyphens=False,
         )
+        return [line.replace(_NO_BREAK, " ") for line in lines]
 
     def entry(self, entry: Entry) -> list[str]:
         label = self.terminal.styled(entry.label, entry.style)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from longpole.bench.tunableop.parts import frames_of, outline_of
 from longpole.errors import ResultsError
-from longpole.files.opening import read_bytes
+from longpole.files.opening import binary_kind, read_bytes
 from longpole.files.writing import new_file
 from longpole.words.data import Row
 
@@ -31,14 +31,6 @@ OUTCOME: Final = ("line", "solution", "family", "time_ns", "offset", "length")
 """Columns of the outline that a line is made of."""
 
 # The validator that torch checks first.
-_OTHER_KINDS: Final = {
-    b"\x1f\x8b": "compressed with gzip",
-    b"\x28\xb5\x2f\xfd": "compressed with zstd",
-    b"\xfd7zXZ\0": "compressed with xz",
-    b"PK\x03\x04": "a ZIP archive",
-    b"SQLite format 3\0": "a database of SQLite",
-}
-"""What files of other kinds are, by their first bytes."""
 _FIRST_VALIDATOR: Final = "PT_VERSION"
 
 
@@ -417,8 +409,7 @@ def check_kinds(files: Sequence[TunableFile]) -> None:
 
 def _other_kind(text: bytes) -> str | None:
     """Return what a file is, by its first bytes; None if it may be a TunableOp file."""
-    known = (what for start, what in _OTHER_KINDS.items() if text.startswith(start))
-    return next(known, "JSON" if text[:64].lstrip()[:1] in {b"{", b"["} else None)
+    return binary_kind(text) or ("JSON" if text[:64].lstrip()[:1] in {b"{", b"["} else None)
 
 
 def _no_rows(file: TunableFile) -> str:

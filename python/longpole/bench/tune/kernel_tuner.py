@@ -31,8 +31,9 @@ def read_t1(path: str | os.PathLike[str]) -> Space:
         named = declared["TuningParameters"]
         parameters = {each["Name"]: _values(each["Values"]) for each in named}
         conditions = [each["Expression"] for each in declared.get("Conditions", ())]
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
-        text = "it is nested too deeply" if isinstance(error, RecursionError) else repr(error)
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        text = str(error) if isinstance(error, ValueError) else repr(error)
+        text = "it is nested too deeply" if isinstance(error, RecursionError) else text
         message = f"{path} is not an input file of Kernel Tuner (T1): {text}"
         raise ValueError(message) from error
     wrong = [each for each in (*parameters, *conditions) if not isinstance(each, str)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
@@ -13,7 +15,8 @@ from longpole.cli.answer.emit import failed
 from longpole.cli.answer.inputs import csv_rows, name_of
 from longpole.cli.answer.problems import Problem
 from longpole.cli.ask.options import Options, answer_options, answers, top_option
-from longpole.report.blocks import Column, Headline, Table
+from longpole.files.opening import binary_kind, is_pipe, open_file
+from longpole.report.blocks import Column, Headline, Sentence, Table
 from longpole.report.document import DATA_FORMATS, Abstention, Document, Warned
 from longpole.words.data import Row
 from longpole.words.wording import count as count_of
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 _SCHEMA: Final = "longpole.bench.extract/1"
 _WRITTEN: Final = ("log", *MeasuredRow._fields)
 """The columns of the CSV."""
+_HEAD_BYTES: Final = 1 << 16
 _INDEX: Final = " record"
 """Column of row numbers while columns are joined; a regex group cannot have this name."""
 _COLUMNS: Final = (
@@ -241,7 +245,8 @@ def _truncated(found: Extraction) -> dict[str, Any] | None:
 
 def _blocks(log: str, table: pl.DataFrame) -> list[Block]:
     if table.is_empty():
-        return [Headline(f"{name_of(log)}: no row of a format that was looked for")]
+        headline = Headline(f"{name_of(log)}: no row of a format that was looked for")
+        return [headline, Sentence(_hint(log))]
     first, *rest = _COLUMNS
     named = [Column(name) for name in table.columns[len(_WRITTEN) :]]
     columns = [first, *named, *rest]
@@ -255,6 +260,23 @@ def _blocks(log: str, table: pl.DataFrame) -> list[Block]:
         for row, time_ns in zip(chosen.iter_rows(), times, strict=True)
     ]
     return [Headline(name_of(log)), Table(columns, rows)]
+
+
+def _hint(log: str) -> str:
+    """Return what to do with a file that has no rows."""
+    head = b""
+    if not is_pipe(log):
+        with suppress(OSError), open_file(log) as file:
+            head = file.read(_HEAD_BYTES)
+    answer = f"ask `longpole summary {shlex.quote(log)}`."
+    if b'"traceEvents"' in head:
+        return f"It is a trace: {answer}"
+    if (kind := binary_kind(head)) is not None:
+        return f"It is {kind}, not the output of a benchmark; if it is a trace, {answer}"
+    return (
+        "`longpole bench extract --help` lists the formats; for another, give its pattern, such as "
+        "--job-format 'regex=(?P<op>[a-z]+): (?P<time_us>[0-9.]+) us'."
+    )
 
 
 def _table(log: str, found: Extraction) -> pl.DataFrame:
