@@ -8,9 +8,13 @@ import json
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import longpole
 from longpole.cli import program
+from longpole.tables.impossible_values import impossible_values
+from longpole.tables.measured_work import measured_work
 from longpole.testing import TraceBuilder
 from real_traces import SHARED
 
@@ -203,3 +207,26 @@ def test_ranges_that_each_have_their_kernel_are_not_mentioned(tmp_path, capsys):
     assert "matched to no kernel" not in capsys.readouterr().out
     codes = {it.code for it in longpole.check(longpole.read_trace(path))}
     assert "unmatched_counters" not in codes
+
+
+WRONG = [1e308, -1e308, -1, 2**63, 10**400, True, "many", "", float(10**18)]
+
+
+@given(
+    values=st.lists(
+        st.one_of(st.sampled_from(WRONG), st.integers(0, 2**50)), min_size=1, max_size=20
+    )
+)
+def test_a_counter_that_is_not_a_count_is_null_and_so_are_its_sums(values):
+    builder = launched(*["mm"] * len(values))
+    for place, value in enumerate(values):
+        counted(builder, "mm", place, value, **{FADD: 1})
+    trace = builder.read()
+    found = trace.counters_by_operator()
+    is_count = [isinstance(it, int) and it is not True and 0 <= it <= 10**17 for it in values]
+    expected = [value if good else None for value, good in zip(values, is_count, strict=True)]
+    assert found[FFMA].to_list() == expected
+    assert found["flops"].to_list() == [None if it is None else 2 * it + 1 for it in expected]
+    assert measured_work(trace)["cuda_core_flops"].dtype.is_integer()
+    told = impossible_values("counters", trace)
+    assert bool(told) == (not all(is_count))

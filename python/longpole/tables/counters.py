@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from longpole.rows.selection import matching
 from longpole.tables.catalogue import table
 from longpole.tables.needs import COUNTERS
-from longpole.trace.counters import matched_counters
+from longpole.trace.counters import matched_counters, n_wrong_counters
 from longpole.words.wording import count
 
 if TYPE_CHECKING:
@@ -91,6 +91,15 @@ def unmatched_counters(trace: Trace) -> str | None:
     left = n_ranges - n_pairs
     alone = f"{count(left, 'range')} {'is' if left == 1 else 'are'} matched to no kernel"
     return f"{launched} and {counted}: {alone}"
+
+
+def invalid_counters(trace: Trace) -> str | None:
+    """Return how many ranges have a counter that is not a count; None if there are none."""
+    n_ranges = n_wrong_counters(trace)
+    if not n_ranges:
+        return None
+    ranges = f"{count(n_ranges, 'range')} {'has' if n_ranges == 1 else 'have'}"
+    return f"{ranges} a counter whose value is not a count"
 
 
 def get_counter_data_with_operators(

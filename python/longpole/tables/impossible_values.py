@@ -46,18 +46,19 @@ def impossible_values(
     >>> impossible_values("kernels", TraceBuilder().read())
     []
     """
-    told = [] if name != "counters" else _without_kernel(trace)
+    told = [] if name != "counters" else _of_counters(trace)
     told += [_TIMES] if not view_of(name, by).is_of_host and has_impossible_times(trace) else []
     if rows is not None and name == "copies":
         told += _above_bandwidth(trace, rows)
     return told
 
 
-def _without_kernel(trace: Trace) -> list[str]:
-    from longpole.tables.counters import unmatched_counters
+def _of_counters(trace: Trace) -> list[str]:
+    from longpole.tables.counters import invalid_counters, unmatched_counters
 
-    told = unmatched_counters(trace)
-    return [] if told is None else [f"{told}. Their operators are unknown."]
+    unmatched, invalid = unmatched_counters(trace), invalid_counters(trace)
+    told = [] if unmatched is None else [f"{unmatched}. Their operators are unknown."]
+    return told if invalid is None else [*told, f"{invalid}. These values are unknown."]
 
 
 def _above_bandwidth(trace: Trace, rows: pl.DataFrame) -> list[str]:

@@ -3,7 +3,8 @@
 torch's profiler writes one range per kernel, or one for a region, with the counters as arguments.
 Its times, process and thread are artificial, and it usually lacks a correlation: then the n-th
 range belongs to the n-th kernel if there are equally many. Otherwise the counted kernel is unknown,
-and the rows say so.
+and the rows say so. A counter whose value is not a count (a text, or a number beyond all that a
+kernel can count) is null, and so are sums with it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ CUDA_SASS_INSTRUCTION_COUNTER_FLOPS: Final = {
 _FLOPS: Final = "kineto__cuda_core_flops"
 TENSOR_CORE_INSTRUCTIONS: Final = "kineto__tensor_core_insts"
 DRAM_BYTES: Final = ["dram__bytes_read.sum", "dram__bytes_write.sum"]
+_LARGEST_COUNT: Final = 10**17
+"""A limit that no kernel reaches: a day of the fastest GPU. Sums of counters cannot overflow."""
+_IS_WRONG: Final = " has a wrong value"
 _OF_RANGE: Final = ("event", "name", "start_ns", "correlation")
 _NO_NAME: Final = "__missing__"
 
@@ -69,7 +73,8 @@ def counters_by_operator(trace: Counted) -> pl.DataFrame:
     found = pl.concat([rows, alone], how="diagonal_relaxed").join(
         _stacks(trace, kernels["call"]), on="call", how="left", maintain_order="left"
     )
-    counters = ranges.columns[len(_OF_RANGE) :]
+    counters = ranges.drop(_IS_WRONG).columns[len(_OF_RANGE) :]
+    is_right = ~pl.col(_IS_WRONG)
     return typed(
         found.select(
             "event",
@@ -80,8 +85,10 @@ def counters_by_operator(trace: Counted) -> pl.DataFrame:
             "op_stack",
             top_level_op=pl.col("op_stack").list.first(),
             bottom_level_op=pl.col("op_stack").list.last(),
-            flops=_flops(counters),
-            dram_bytes=_sum_of([name for name in DRAM_BYTES if name in counters]),
+            flops=pl.when(is_right).then(_flops(counters)),
+            dram_bytes=pl.when(is_right).then(
+                _sum_of([name for name in DRAM_BYTES if name in counters])
+            ),
         )
     )
 
@@ -91,6 +98,19 @@ def matched_counters(trace: Counted) -> tuple[int, int, int]:
     ranges = _in_time_order(_events(trace))
     kernels = _kernels(trace, has_counters=ranges.height > 0)
     return kernels.height, ranges.height, _pairs(ranges, kernels).height
+
+
+def n_wrong_counters(trace: Counted) -> int:
+    """Return the number of counted ranges with a counter whose value is not a count.
+
+    0 if the trace was read without its counters.
+    """
+    import polars as pl
+
+    categories = _events(trace)["category"].cast(pl.String).unique().to_list()
+    if all(trace.args(each) is None for each in categories):
+        return 0
+    return int(_ranges(trace)[_IS_WRONG].sum())
 
 
 def _events(trace: Counted) -> pl.DataFrame:
@@ -120,7 +140,34 @@ def _ranges(trace: Counted) -> pl.DataFrame:
     shown = _in_time_order(ranges)
     for table in tables:
         shown = shown.join(table, on="event", how="left", maintain_order="left")
-    return shown
+    return _counts(shown)
+
+
+def _counts(ranges: pl.DataFrame) -> pl.DataFrame:
+    """Replace values of known counters that are not counts by null, and mark their rows."""
+    import polars as pl
+
+    known = {*CUDA_SASS_INSTRUCTION_COUNTER_FLOPS, _FLOPS, TENSOR_CORE_INSTRUCTIONS, *DRAM_BYTES}
+    names = [name for name in ranges.columns if name in known]
+    read = ranges.with_columns(_number(ranges[name]) for name in names)
+    is_count = {
+        name: read[name].is_between(0, _LARGEST_COUNT).fill_null(value=False) for name in names
+    }
+    wrong = [ranges[name].is_not_null() & ~is_count[name] for name in names]
+    return read.with_columns(
+        pl.when(is_count[name]).then(pl.col(name)).alias(name) for name in names
+    ).with_columns(pl.any_horizontal(*wrong, pl.lit(value=False)).alias(_IS_WRONG))
+
+
+def _number(values: pl.Series) -> pl.Series:
+    """Read numbers from a column that also has texts; texts become null."""
+    import polars as pl
+
+    if values.dtype.is_numeric():
+        return values
+    numbers = values.cast(pl.String).cast(pl.Float64, strict=False)
+    are_whole = (numbers == numbers.floor()).all() and (numbers.abs() <= _LARGEST_COUNT).all()
+    return numbers.cast(pl.Int64) if are_whole else numbers
 
 
 def _kernels(trace: Counted, *, has_counters: bool) -> pl.DataFrame:
