@@ -45,6 +45,18 @@ def test_commands_take_turns_and_are_compared_with_the_first(capsys):
     assert all(len(counts) == 2 and counts[0] == counts[1] for counts in by_run.values())
 
 
+def test_a_large_difference_shortens_the_later_runs_and_an_equal_pair_does_not(capsys):
+    for pair, is_large in ((("0.02", "0.08"), True), (("0.02", "0.0201"), False)):
+        words = [word for length in pair for word in ("-c", f"sleep {length}")]
+        _, found = answered(capsys, *words, "-o", f"{is_large}.jsonl", processes=7, budget="7")
+        warm_ups = [each.sampling["n_warm_up_calls"] for each in records(f"{is_large}.jsonl")]
+        assert warm_ups == [1, 1] + [0 if is_large else 1] * 12
+        assert [row["n_runs"] for row in found["functions"]] == [7, 7]
+        for row in found["functions"]:
+            assert row["min_ns"] <= row["median_ns"] <= row["max_ns"]
+            assert isinstance(row["median_ns"], int)
+
+
 def test_the_processor_time_and_the_memory_are_those_of_the_command(capsys):
     held = "x = bytearray(200 << 20); x[::4096] = b'1' * len(x[::4096])"
     code, found = answered(capsys, "--", sys.executable, "-S", "-c", held, processes=1)

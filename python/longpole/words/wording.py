@@ -62,7 +62,7 @@ def duration(nanoseconds: float) -> str:
     return f"{_three_digits(nanoseconds / unit_ns, is_whole=unit_ns == 1)} {unit}"
 
 
-def duration_range(least_ns: int, most_ns: int) -> str:
+def duration_range(least_ns: float, most_ns: float) -> str:
     """Format two times, with a common unit only once; times that look equal are one.
 
     Examples

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.bench.comparison.differences import Side, level_at
 from longpole.bench.records.record import HIGH_PRESSURE
-from longpole.rows.statistics import Interval
+from longpole.rows.statistics import Interval, rounded_ns
 from longpole.rows.statistics.ranks import (
     median_limits,
     robust_spread,
@@ -214,7 +214,7 @@ def side_of(runs: Runs) -> Side | None:
     return Side(
         n_runs=len(times),
         n_samples=runs.n_samples,
-        median_ns=math.exp(median(times)),
+        median_ns=rounded_ns(math.exp(median(times))),
         spread=math.expm1(robust_spread(times)) if len(times) > 1 else None,
         n_failed=runs.n_failed,
         n_unusable=runs.n_unusable,

@@ -2,6 +2,8 @@
 
 A run is a fresh process in which all functions take turns. After 7, 14 and 28 runs the first
 function is compared with each of the others; decided points of the axes are not measured further.
+If the first run shows that all others differ from the first by far more than the gate, the other
+runs of the point are shorter. Their number stays the same, since runs, not samples, are evidence.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from uuid import uuid4
 from longpole.bench.comparison.compare import compare
 from longpole.bench.comparison.differences import LOOKS, Comparison, Verdict
 from longpole.bench.records.environment import fingerprint
-from longpole.bench.records.record import Record
+from longpole.bench.records.record import Outcome, Record
 from longpole.bench.run.guard import Ending, Guard, run_once
 from longpole.bench.run.output import Tail
 from longpole.bench.time.commands import command_argv, command_records, without_disturbed
@@ -42,6 +44,13 @@ if TYPE_CHECKING:
 
 ALONE: Final = 7
 """Number of runs of a function without a comparison."""
+
+_LARGE_CHANGE: Final = 10.0
+"""A change of this many gates is large."""
+_ALL_BUT_TAILS: Final = 0.05
+"""Share of samples at each end that may overlap with the other function in spite of it."""
+_SHARE_OF_BUDGET: Final = 0.2
+"""Share of the budget of a run if the change is large."""
 
 # A disturbed run is repeated twice at most.
 _MOST_ATTEMPTS: Final = 3
@@ -181,17 +190,49 @@ def _looked_at(campaign: Campaign, place: _Place) -> Iterator[Record]:
     """Time all points until they are decided."""
     records: list[Record] = []
     undecided = list(campaign.points)
+    of_point = {json.dumps(dict(point)): campaign for point in campaign.points}
     n_runs = 0
     for look in campaign.looks():
         for number in range(n_runs, look):
             for point in undecided:
-                for record in _undisturbed_run(campaign, place, point, number):
-                    records.append(record)
+                name = json.dumps(dict(point))
+                found = []
+                for record in _undisturbed_run(of_point[name], place, point, number):
+                    found.append(record)
                     yield record
+                records += found
+                if number == 0 and _is_large(found, campaign.gate):
+                    of_point[name] = _shorter(campaign)
         n_runs = look
         undecided = _undecided(campaign, undecided, records)
         if not undecided:
             return
+
+
+def _is_large(records: Sequence[Record], gate: float) -> bool:
+    """Whether the samples of a run show that all others differ from the first by many gates."""
+    samples = [sorted(record.samples_ns) for record in records if record.outcome is Outcome.OK]
+    if len(samples) < max(2, len(records)):
+        return False
+    base, *others = samples
+    return all(_are_apart(base, other, 1 + _LARGE_CHANGE * gate) for other in others)
+
+
+def _shorter(campaign: Campaign) -> Campaign:
+    """Return a campaign with short runs; commands are warm from the first one."""
+    plan = campaign.commands
+    if plan is not None and plan.n_warm_up == 1:
+        plan = replace(plan, n_warm_up=0)
+    return replace(campaign, budget_s=_SHARE_OF_BUDGET * campaign.budget_s, commands=plan)
+
+
+def _are_apart(base: Sequence[float], other: Sequence[float], factor: float) -> bool:
+    """Whether one of two sorted samples is longer by a factor, but for their tails."""
+    longer, shorter = (
+        (base, other) if base[len(base) // 2] > other[len(other) // 2] else (other, base)
+    )
+    n_longer, n_shorter = (int(_ALL_BUT_TAILS * len(each)) for each in (longer, shorter))
+    return longer[n_longer] > factor * shorter[-1 - n_shorter]
 
 
 def compare_points(campaign: Campaign, records: Sequence[Record]) -> list[tuple[str, Comparison]]:

@@ -12,8 +12,9 @@ from longpole.bench.time.timing import Work
 from longpole.cli.answer import exit_codes
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import Abstention, Document
+from longpole.rows.statistics import rounded_ns
 from longpole.words.data import Row
-from longpole.words.wording import count, duration, share
+from longpole.words.wording import count, duration, duration_range, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,6 +69,10 @@ class Timed:
     key: str
     median_ns: float | None = None
     """Median of the runs; None if all failed."""
+    min_ns: float | None = None
+    """Shortest sample of all runs."""
+    max_ns: float | None = None
+    """Longest sample of all runs."""
     spread: float | None = None
     """Spread of the runs, as a share."""
     n_runs: int = 0
@@ -94,7 +99,6 @@ class Timed:
     peak_rss_bytes: int | None = None
     n_outliers: int | None = None
     """Number of executions that took much longer or shorter than the others."""
-    longest_ns: float | None = None
     bytes_per_s: float | None = None
     flops_per_s: float | None = None
     bandwidth_share: float | None = None
@@ -168,6 +172,9 @@ def _times(runs: Runs, records: Sequence[Record]) -> dict[str, Any]:
         return {}
     names = ("median_ns", "spread", "n_runs", "n_samples", "n_dropped")
     times = {name: getattr(side, name) for name in names}
+    samples_ns = [sample_ns for record in records for sample_ns in record.samples_ns]
+    if samples_ns:
+        times |= {"min_ns": rounded_ns(min(samples_ns)), "max_ns": rounded_ns(max(samples_ns))}
     if not records:
         return times
     record = records[0]
@@ -188,7 +195,7 @@ def _launched_and_clocked(records: Sequence[Record]) -> dict[str, Any]:
     }
     return {
         "cache": next((each["cache"] for each in found if each.get("cache")), None),
-        "host_ns": median(host_ns) if host_ns else None,
+        "host_ns": rounded_ns(median(host_ns)) if host_ns else None,
         "clock_mhz": median(clocks["clock_mhz"]) if clocks["clock_mhz"] else None,
         "clock_min_mhz": min(clocks["clock_min_mhz"], default=None),
         "clock_max_mhz": max(clocks["clock_max_mhz"], default=None),
@@ -205,7 +212,7 @@ def _resources(records: Sequence[Record]) -> dict[str, Any]:
 
     found = [record.sampling for record in records if record.sampling.get("user_ns") is not None]
     times = {
-        name: median(each[name] for each in found) if found else None
+        name: rounded_ns(median(each[name] for each in found)) if found else None
         for name in ("user_ns", "system_ns")
     }
     peaks = [each["peak_rss_bytes"] for each in found if each["peak_rss_bytes"]]
@@ -214,7 +221,6 @@ def _resources(records: Sequence[Record]) -> dict[str, Any]:
         **times,
         "peak_rss_bytes": max(peaks, default=None),
         "n_outliers": int(outliers(samples).sum()) if samples else None,
-        "longest_ns": max(samples, default=None),
     }
 
 
@@ -276,7 +282,10 @@ def _headline(row: Timed) -> str:
     if row.median_ns is None:
         return f"{row.key}: {_first_line(row.message)}"
     said = f"{row.key}: {duration(row.median_ns)}, the median of "
-    said += f"{count(row.n_runs, 'run')} ({count(row.n_samples, 'sample')})"
+    said += f"{count(row.n_runs, 'run')} ({count(row.n_samples, 'sample')}"
+    if row.min_ns is not None and row.max_ns is not None and row.n_samples > 1:
+        said += f", {duration_range(row.min_ns, row.max_ns)}"
+    said += ")"
     return said if row.spread is None else f"{said}; spread of the runs {share(row.spread)}"
 
 
@@ -304,9 +313,8 @@ def _notes(row: Timed, campaign: Campaign) -> Iterator[str]:
         yield _said_rates(row)
     if row.n_outliers:
         yield (
-            f"{count(row.n_outliers, 'execution')} of {row.n_samples} far from the others, "
-            f"the longest {duration(row.longest_ns or 0)}: other programs may have "
-            "disturbed them, or caches differ; see --warm-up and --prepare"
+            f"{count(row.n_outliers, 'execution')} of {row.n_samples} far from the others: "
+            "other programs may have disturbed them, or caches differ; see --warm-up and --prepare"
         )
 
 
