@@ -248,13 +248,6 @@ def _of_whatif(it: Surfaces, code: int) -> Checks:
         mine = [row["gain"] for row in it.verdict["remedies"] if row["remedy"] == ids[0]]
         yield "gain of one remedy", [row["gain"] for row in one["remedies"]] == mine
         yield "one remedy and together", one["after"]["gain"]["value"] >= mine[0]["value"] - 1e-9
-    if len(ids) > 1 and code != 4:
-        two = it.answered("whatif", "--remedy", ids[0], "--remedy", ids[1])["data"]["after"]
-        alone = max(
-            row["gain"]["value"] for row in it.verdict["remedies"] if row["remedy"] in ids[:2]
-        )
-        # Its value may be less: more changes also move the completion with which a window begins.
-        yield "two together and one", two["gain"]["high"] >= alone - 1e-9
     path = it.answered("path")
     ends = zip(path["scope"]["window_ns"], it.document["scope"]["window_ns"], strict=True)
     yield "window of path", all(abs(one - other) <= _CLOCK_NS for one, other in ends)
