@@ -79,6 +79,16 @@ PRODUCTS = [
         BF16,
     ),
     (call("vllm::rocm_unquantized_gemm", t(3, 5), t(7, 5), t(7)), (3, 7, 5), BF16),
+    (call("_rocm_C::wvSplitK", t(7, 5), t(3, 5), None, 304), (3, 7, 5), BF16),
+    (call("_rocm_C::LLMM1", t(7, 5), t(1, 5), 4), (1, 7, 5), BF16),
+    (
+        call(
+            "_rocm_C::wvSplitKQ",
+            *(t(7, 16, dtype=FP8), t(3, 16, dtype=FP8), None, t(3, 7), SCALE, SCALE, 304),
+        ),
+        (3, 7, 16),
+        FP8,
+    ),
     (
         call("vllm::rocm_aiter_gemm_w8a8", t(3, 5, dtype=INT8), t(7, 5, dtype=INT8), SCALE, SCALE),
         (3, 7, 5),
@@ -295,6 +305,19 @@ def test_lengths_that_are_not_recorded_bound_the_work():
     assert bounds.flops == (4 * 4 * 8 * 64, 4 * 40 * 4 * 8 * 64)
     query, key = 2 * 4 * 8 * 64 * 2, 2 * 2 * 64 * 2
     assert bounds.n_bytes == (query + 4 * key, query + 160 * key)
+
+
+@pytest.mark.parametrize("starts", [(), (t(5, dtype="int"),)])
+def test_the_longest_sequence_bounds_the_attention_of_rocm(starts):
+    """`query_start_loc` was added before the page size."""
+    partial = (t(4, 8, 1), t(4, 8, 1), t(4, 8, 1, 64))
+    cache = (t(100, 2, 8, 16, 8), t(100, 2, 64, 16))
+    lengths = (t(4, 3, dtype="int"), t(4, dtype="int"), *starts)
+    paged = call(
+        "_rocm_C::paged_attention",
+        *(t(4, 8, 64), *partial, t(4, 8, 64), *cache, 2, 0.1, *lengths, 16, 40),
+    )
+    assert bounds_of(paged).flops == (4 * 4 * 8 * 64, 4 * 40 * 4 * 8 * 64)
 
 
 def test_a_latent_cache_is_read_once_for_all_heads():

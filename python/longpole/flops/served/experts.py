@@ -6,7 +6,8 @@ not which experts are chosen: the weights read are those of at least as many exp
 has, and of at most all. With a map of experts, some are on other devices and the work is bounded
 from above alone.
 
-Positions are those of vLLM's and SGLang's `fused_moe.py`, of `aiter/fused_moe.py`, and of
+Positions are those of vLLM's `fused_moe.py` and `_aiter_ops.py` and SGLang's `fused_moe.py`, all of
+2025, of `aiter/fused_moe.py` (00062184), and of
 `tensorrt_llm/_torch/custom_ops/torch_custom_ops.py` (versions with biases).
 """
 

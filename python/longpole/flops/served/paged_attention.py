@@ -5,8 +5,8 @@ values of a tensor, which profilers do not record: the table of pages and the lo
 bound them, and annotations of the server contain their sums (see `lengths.py`). Keys with fewer
 heads than queries are read once for the queries that share them.
 
-Positions are those of `csrc/torch_bindings.cpp` and `csrc/rocm/torch_bindings.cpp` of vLLM
-(00256d59), of `sgl-kernel/csrc/common_extension.cc` of SGLang (0063ef14), and of
+Positions are those of `csrc/torch_bindings.cpp` (00256d59) and `csrc/rocm/torch_bindings.cpp`
+(001cd451) of vLLM, of `sgl-kernel/csrc/common_extension.cc` of SGLang (0063ef14), and of
 `aiter/ops/attention.py` (0056982d), as in a recording of SGLang.
 """
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _QUERY: Final = 3
 _PAGES: Final = 4
 _LATENT_CACHE: Final = 3
+_STARTS: Final = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,17 @@ def _unified(call: Call) -> Bounds | None:
     return ragged.bounds(Lengths(tokens, tokens), None, query.dtype)
 
 
+def _rocm(call: Call) -> Bounds | None:
+    """Count vLLM's attention for ROCm.
+
+    Its arguments are `(out, sums, maxima, partial out, query, key cache, value cache, heads, scale,
+    table, lengths, starts of the queries, page size, longest, ..)`, in older versions without the
+    starts.
+    """
+    page = _STARTS if type(call.value(_STARTS)) is int else _STARTS + 1
+    return _Decode(4, 5, heads=7, table=9, page=page, longest=page + 1)(call)
+
+
 @dataclass(frozen=True, slots=True)
 class _Latent:
     """Decode of multi-head latent attention: keys and values are one compressed row per token.
@@ -132,7 +144,7 @@ PAGED_ATTENTION: Final[Mapping[str, Callable[[Call], Bounds | None]]] = {
     "_C::paged_attention_v1": _Decode(1, 2, heads=4, table=6, page=8, longest=9),
     # (out, sums, maxima, partial out, query, key cache, value cache, heads, scale, table, ...)
     "_C::paged_attention_v2": _Decode(4, 5, heads=7, table=9, page=11, longest=12),
-    "_rocm_C::paged_attention": _Decode(4, 5, heads=7, table=9),
+    "_rocm_C::paged_attention": _rocm,
     # (out, workspace, query, key cache [pages, page size, heads, d], value cache, ...)
     "aiter::paged_attention_ragged": _Decode(2, 3),
     "vllm::unified_attention": _unified,

@@ -4,9 +4,10 @@ Each multiply-add counts as two operations. Scales are read once. With weights o
 products are computed in the type of the activations. Where a product returns a type that its
 inputs do not show, its bytes are unknown, unless the activations have it, with two bytes or more.
 
-Positions are those of `csrc/torch_bindings.cpp` of vLLM (00256d59, and before its products moved to
-`csrc/libtorch_stable`), of `sgl-kernel/csrc/common_extension.cc` of SGLang (0063ef14) and its
-`fp8_kernel.py`, of `cpp/tensorrt_llm/thop` and `torch_custom_ops.py` of TensorRT-LLM, and of
+Positions are those of `csrc/torch_bindings.cpp` of vLLM (00256d59; `csrc/libtorch_stable`, to which
+the products moved, has the same), of its `csrc/rocm/torch_bindings.cpp` (001cd451), of
+`sgl-kernel/csrc/common_extension.cc` of SGLang (0063ef14) and its `fp8_kernel.py`, of
+`cpp/tensorrt_llm/thop` and `torch_custom_ops.py` of TensorRT-LLM, and of
 `aiter/ops/gemm_op_a8w8.py` (0006ebde), `gemm_op_a4w4.py` (010bca68) and `gemm_op_a16w16.py`.
 """
 
@@ -169,6 +170,11 @@ QUANTISED_PRODUCTS: Final[Mapping[str, Callable[[Call], Work | None]]] = {
     "_C::marlin_gemm": _few_bits,
     "_C::gptq_gemm": lambda call: _packed_weights(call, per_column=1),
     "_C::awq_gemm": lambda call: _packed_weights(call, per_column=8),
+    # (weight [n, k], activations [m, k], bias), without a bias in older versions
+    "_rocm_C::LLMM1": _Product(),
+    "_rocm_C::wvSplitK": _LINEAR,
+    "_rocm_C::wvSplitKrc": _LINEAR,
+    "_rocm_C::wvSplitKQ": _Product(out=3, others=(4, 5)),
     # the right matrix is a weight [n, k]
     "vllm::rocm_unquantized_gemm": _LINEAR,
     "vllm::w8a8_triton_block_scaled_mm_func": _BLOCKS_TYPED,

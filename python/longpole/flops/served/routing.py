@@ -1,6 +1,6 @@
 """Routing of tokens to experts: the best experts of each token, and the sum of their results.
 
-Positions are those of `csrc/moe/torch_bindings.cpp` of vLLM, of
+Positions are those of `csrc/moe/torch_bindings.cpp` of vLLM (00cf1a8b), of
 `sgl-kernel/csrc/common_extension.cc` of SGLang (0063ef14), and of `aiter/ops/moe_op.py` (003fc63f).
 """
 
