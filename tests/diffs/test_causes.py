@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
 
 import longpole
 from longpole.testing import TraceBuilder
+from oracles.rewriting import edited
+from oracles.simulator import Machine, Run
+from oracles.simulator.catalogue import item_to_host
+from oracles.simulator.program import Frame
+from oracles.simulator.programs import COMPUTE, training
 from real_traces import SHARED
 
 CASES = SHARED / "cases"
@@ -95,3 +103,86 @@ def test_equal_kernels_are_one_program_when_the_host_runs_ahead():
     sides = [CASES / "answers" / name / "x_kernel_trace.csv" for name in ("sync_each", "sync_once")]
     for pair in (sides, sides[::-1]):
         assert longpole.diff(*pair).is_one_program
+
+
+def _compared(tmp_path, base, new):
+    """Compare two simulated programs, whose recording costs nothing."""
+    for name, program in (("base", base), ("new", new)):
+        Run(program, Machine(seed=1)).write(tmp_path / f"{name}.json")
+    sides = (tmp_path / "base.json", tmp_path / "new.json")
+    return [longpole.diff(*pair, as_recorded=True) for pair in (sides, sides[::-1])]
+
+
+def _read_back(item):
+    """Read a value back at the end of each layer of the forward pass."""
+    is_layer = isinstance(item, Frame) and item.name.startswith("nn.Module: ")
+    return [item, item_to_host(COMPUTE)] if is_layer else [item]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_wait_that_was_added_is_named_with_at_most_the_change(tmp_path, seed):
+    program = training(seed, steps=6, world_size=1, kernel_scale=2)
+    for found in _compared(tmp_path, program, edited(program, _read_back)):
+        change_ns = found.new.mean_ns - found.base.mean_ns
+        waits = [it for it in found.changes if it.kind == "wait"]
+        assert waits
+        assert all(0 <= (it.effect_ns or 0.0) / change_ns <= 1 for it in waits)
+
+
+def _renamed(item):
+    """Give annotations other names, and Python functions other lines."""
+    if not isinstance(item, Frame):
+        return [item]
+    if item.name.startswith("Optimizer."):
+        return [replace(item, name=item.name.replace("Optimizer", "own"))]
+    return [replace(item, name=re.sub(r"\((\d+)\)", r"(1\1)", item.name))]
+
+
+@pytest.mark.parametrize("has_python", [False, True])
+def test_other_names_of_annotations_and_lines_change_nothing(tmp_path, has_python):
+    program = training(3, steps=6, world_size=1)
+    for name, it in (("base", program), ("new", edited(program, _renamed))):
+        Run(it, Machine(seed=1), python_frames=has_python).write(tmp_path / f"{name}.json")
+    sides = (tmp_path / "base.json", tmp_path / "new.json")
+    for pair in (sides, sides[::-1]):
+        found = longpole.diff(*pair, as_recorded=True)
+        assert "What changed most" not in found.sentence
+        assert not any(it.change_ns for it in found.changes if it.stands_out)
+
+
+def test_calls_of_two_vendors_correspond_by_their_role(tmp_path):
+    program = training(2, steps=6, world_size=1)
+    Run(program, Machine(seed=1)).write(tmp_path / "base.json")
+    text = (tmp_path / "base.json").read_text().replace('"cudaLaunchKernel"', '"hipLaunchKernel"')
+    (tmp_path / "new.json").write_text(text)
+    found = longpole.diff(tmp_path / "base.json", tmp_path / "new.json", as_recorded=True)
+    (launches,) = [it for it in found.changes if "cudaLaunchKernel" in it.base_names]
+    assert launches.new_names == ("hipLaunchKernel",)
+    assert launches.change_ns == 0
+
+
+@needs_cases
+@pytest.mark.parametrize(
+    ("case", "cause"),
+    [
+        ("flash", "attention (flash)"),
+        ("foreach", "binary_op of tensor lists"),
+        ("serial_all_reduce", "overlap of communication with kernels was "),
+        ("outlier_step", "Step 5 of the "),
+    ],
+)
+def test_the_cause_is_what_was_changed(case, cause):
+    sides = [CASES / "diff" / case / f"{side}.json.gz" for side in ("base", "new")]
+    for pair in (sides, sides[::-1]):
+        found = longpole.diff(*pair)
+        assert cause in found.sentence
+        change_ns = abs(found.new.mean_ns - found.base.mean_ns)
+        of_order = [it for it in found.changes if it.kind == "exposed"]
+        assert all(abs(it.effect_ns or 0.0) <= change_ns for it in of_order)
+
+
+@needs_cases
+def test_fewer_launches_are_told_with_what_replaced_them():
+    sides = [CASES / "diff" / "flash" / f"{side}.json.gz" for side in ("base", "new")]
+    assert ", with 12 fewer launches" in longpole.diff(*sides).sentence
+    assert ", with 12 more launches" in longpole.diff(*sides[::-1]).sentence

@@ -12,8 +12,9 @@ import longpole
 from longpole.cli import program
 from longpole.diffs.predictions import predictions
 from longpole.diffs.values import Counts
+from oracles.rewriting import edited
 from oracles.simulator import Machine, Run, Scale, simulate
-from oracles.simulator.program import Backward, Busy, Frame
+from oracles.simulator.program import Busy, Frame
 from oracles.simulator.programs import training
 from real_traces import SHARED
 
@@ -33,18 +34,6 @@ def pair(tmp_path):
         return longpole.diff(*sides, as_recorded=True)
 
     return pair
-
-
-def _edited(program, edit):
-    """Return a program in which a function replaced every item by others."""
-
-    def body(items):
-        for item in items:
-            if isinstance(item, Frame | Backward):
-                item = replace(item, body=tuple(body(item.body)))  # noqa: PLW2901 - the same item
-            yield from edit(item)
-
-    return replace(program, main=tuple(body(program.main)))
 
 
 def _without_item(item):
@@ -67,7 +56,7 @@ APPLIED = {"loader_workers": _with_workers, "blocking_calls": _without_item}
 def test_the_measured_gain_of_a_remedy_lies_in_its_interval(tmp_path, remedy, seed):
     program = training(seed, steps=6)
     Run(program, Machine(seed=seed)).write(tmp_path / "base.json")
-    after = _edited(program, APPLIED[remedy])
+    after = edited(program, APPLIED[remedy])
     Run(after, Machine(seed=seed)).write(tmp_path / "new.json")
     sides = (tmp_path / "base.json", tmp_path / "new.json")
     rows = longpole.diff(*sides, as_recorded=True).predictions
@@ -120,7 +109,7 @@ def test_a_graph_that_gains_nothing_anymore_was_not_applied(new, n_applied):
 def test_remedies_that_were_applied_together_are_not_told_apart(tmp_path):
     program = training(1, steps=6)
     Run(program, Machine(seed=1)).write(tmp_path / "base.json")
-    after = _edited(_edited(program, _with_workers), _without_item)
+    after = edited(edited(program, _with_workers), _without_item)
     Run(after, Machine(seed=1)).write(tmp_path / "new.json")
     found = longpole.diff(tmp_path / "base.json", tmp_path / "new.json", as_recorded=True)
     assert len(found.predictions) > 1

@@ -15,7 +15,7 @@ from oracles.simulator.program import Backward, Busy, Frame, Launch
 from oracles.simulator.programs import training
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from collections.abc import Sequence as Row
 
     from longpole.diffs.sequences import Sequence
@@ -48,6 +48,17 @@ def slowed(program: Program, name: str, seed: int, by: float) -> Run:
 def launch_names(program: Program) -> list[str]:
     """Return the names of the GPU activities, in the order of their launches."""
     return [launch.works[0].name for launch in _launches(program.main)]
+
+
+def edited(program: Program, edit: Callable[[Item], Iterable[Item]]) -> Program:
+    """Return a program in which a function replaced every item by others, innermost first."""
+
+    def body(items: Iterable[Item]) -> Iterator[Item]:
+        for item in items:
+            has_body = isinstance(item, Frame | Backward)
+            yield from edit(replace(item, body=tuple(body(item.body))) if has_body else item)
+
+    return replace(program, main=tuple(body(program.main)))
 
 
 def rewritten(program: Program, seed: int, *, rename: float = 0.0, fuse: float = 0.0) -> Rewritten:

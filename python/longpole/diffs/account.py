@@ -123,7 +123,7 @@ def effect_ns(base: Side, new: Side, group: Group) -> float | None:
             change = _changed(group, number, by=other_ns / own_ns if other_ns else None)
             if change is None:
                 return None
-            found.append(sign * _gain_ns(side, change))
+            found.append(sign * gain_ns(side, [change]))
     smallest = min(found, key=abs, default=0.0)
     if min(found, default=0.0) < 0 < max(found, default=0.0):
         return 0.0
@@ -150,10 +150,10 @@ def _pattern(name: str | None) -> str:
     return name_pattern(str(name))
 
 
-def _gain_ns(side: Side, change: Change) -> float:
-    """Return the mean gain of the last steps."""
+def gain_ns(side: Side, changes: Sequence[Change]) -> float:
+    """Return the mean gain of some changes in the last steps."""
     if not side.has_steps:
-        return float(side.path.what_if(change).gain_ns)
+        return float(side.path.what_if(changes).gain_ns)
     paths = [side.step_path(row) for row in range(side.n_steps)[-_MOST_STEPS:]]
-    changed = paths[0].what_if(change)
+    changed = paths[0].what_if(changes)
     return sum(map(changed.gain_in, paths)) / len(paths)

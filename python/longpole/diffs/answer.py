@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from longpole.diffs.blocks import diff_blocks
-from longpole.diffs.values import Findings, joined
+from longpole.diffs.values import OF_ORDER, Findings, joined
 from longpole.report.html import html
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ class Diff(Findings):
         """Return a row for each kind and name, largest change of time first."""
         rows: dict[tuple[str, str], list[float]] = {}
         for change in self.changes:
+            if change.kind in OF_ORDER:
+                continue
             for number, names in enumerate((change.base_names, change.new_names)):
                 if names:
                     _add(rows, change, names, number)

@@ -52,8 +52,12 @@ _WORDS: Final = {
     "runtime": ("API call", "API calls"),
     "host_gap": ("outside operators", "outside operators"),
     "data_loading": ("data loading", "data loading"),
+    "exposed": ("without kernels", "without kernels"),
+    "wait": ("wait", "waits"),
+    "handover": ("outside operators", "outside operators"),
 }
 """Short names of the kinds, which leave space in a table for the names and the effect."""
+_UNCOUNTED: Final = frozenset({"data_loading", "exposed", "handover"})
 _COUNTS: Final = {
     "launches": "launches",
     "gpu_activities": "GPU activities with a launch",
@@ -165,7 +169,7 @@ def _changes(diff: Findings, changes: list[Change]) -> Table:
                 it.new_ns if it.new_names else None,
                 _effect(it),
                 it.change if it.base_names and it.new_names else None,
-                None if it.kind == "data_loading" else _numbers(it, is_part=is_part),
+                None if it.kind in _UNCOUNTED else _numbers(it, is_part=is_part),
             ]
         )
         if is_replaced:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from longpole.diffs.aliases import aliases_of
 from longpole.diffs.judgement import is_beyond_noise, moderated_t
 from longpole.diffs.matching import match_sequences, places_of
 from longpole.diffs.sequences import activities, operators
@@ -28,11 +29,15 @@ Told = tuple["Relation", Names, Names]
 
 _DEVICE_KINDS: Final = ("kernel", "copy", "communication")
 _BY_NAME: Final = ("runtime", "host_gap")
-_HOST_KINDS: Final = ("operator", *_BY_NAME, "data_loading")
+_HOST_KINDS: Final = ("operator", *_BY_NAME, "data_loading", "handover")
 
 # With less in common, two traces are from different programs. Runs of one program on two devices
 # share their operators; two models of one library share only the common operators.
 _LEAST_SIMILAR: Final = 0.4
+
+HANDOVER: Final = "handover"
+HANDOFF: Final = "before another thread"
+"""Name of the time from the last work of a thread to the first work of the one it starts."""
 
 STEP_NAME: Final = (r"^(ProfilerStep#)\d+$", "${1}N")
 """Names of step annotations, with any number."""
@@ -200,18 +205,23 @@ class _Collected:
         return _similarity(matches, usual)
 
     def names(self) -> None:
-        """Add host work outside operators, by name."""
+        """Add host work outside operators, by name, and handoffs between threads."""
         import polars as pl
 
-        text = pl.col("name").cast(pl.String)
-        plain = text.str.replace(*STEP_NAME).str.replace_all(ADDRESS, "")
+        rows = tuple(map(_named_rows, self.sides))
+        aliases = aliases_of(self.sides, (_events_by_name(rows[0]), _events_by_name(rows[1])))
         for number, side in enumerate(self.sides):
-            rows = side.work.filter(one_of("kind", (*_BY_NAME, "data_loading")))
-            rows = rows.with_columns(name=side.events["name"].gather(rows["event"]))
-            is_loading = pl.col("kind") == "data_loading"
-            rows, alone = _coded_by_name(rows, 1, plain)
-            rows = rows.with_columns(code=pl.when(is_loading).then(0).otherwise("code"))
-            self._add(number, rows, [_alone(None), *alone])
+            each = rows[number].select("kind", "plain").unique(maintain_order=True)
+            names: list[Told] = [
+                ("same", *aliases[key]) if (key := (kind, name)) in aliases else _alone(name)
+                for kind, name in each.cast(pl.String).iter_rows()
+            ]
+            each = each.with_columns(code=pl.int_range(pl.len()))
+            found = rows[number].join(
+                each, on=["kind", "plain"], how="left", nulls_equal=True, maintain_order="left"
+            )
+            self._add(number, found, names)
+            self._add(number, _handoffs(side), [_alone(HANDOFF)])
 
     def groups(self) -> list[Group]:
         """Return all groups in a deterministic order."""
@@ -367,6 +377,48 @@ def _coded(
     by_name = pl.col("code").replace(-1, None)
     found = found.join(named, on="event", how="left", maintain_order="left", suffix="_of_name")
     return found.select("event", "row", code=by_name.fill_null(pl.col("code_of_name"))), alone
+
+
+def _named_rows(side: Side) -> pl.DataFrame:
+    """Return the rows of host work outside operators with the name of each, or null for loading."""
+    import polars as pl
+
+    text = pl.col("name").cast(pl.String)
+    plain = text.str.replace(*STEP_NAME).str.replace_all(ADDRESS, "")
+    rows = side.work.filter(one_of("kind", (*_BY_NAME, "data_loading")))
+    rows = rows.with_columns(name=side.events["name"].gather(rows["event"]))
+    names = rows.select("name").unique(maintain_order=True).with_columns(plain=plain)
+    rows = rows.join(names, on="name", how="left", nulls_equal=True, maintain_order="left")
+    is_loading = pl.col("kind") == "data_loading"
+    return rows.with_columns(plain=pl.when(~is_loading).then("plain"))
+
+
+def _events_by_name(rows: pl.DataFrame) -> dict[tuple[str, str | None], list[int]]:
+    """Return the events of each kind and name."""
+    import polars as pl
+
+    found = rows.drop_nulls("event").group_by(pl.col("kind").cast(pl.String), "plain").agg("event")
+    return {(kind, name): events for kind, name, events in found.iter_rows()}
+
+
+def _handoffs(side: Side) -> pl.DataFrame:
+    """Return the time in each step from the last work of one thread to the first of the next.
+
+    Only paths through all steps show it in each of them.
+    """
+    import polars as pl
+
+    segments = side.path.segments if side.is_contiguous else side.path.segments.clear()
+    found = segments.filter(one_of("kind", (HANDOVER,)))
+    rows = side.rows_at(found["start_ns"].to_numpy())
+    found = found.with_columns(row=pl.Series(rows, dtype=pl.Int64)).filter(pl.col("row") >= 0)
+    return found.select(
+        "kind",
+        pl.col("row").cast(pl.UInt32),
+        event=pl.lit(None, pl.UInt32),
+        work_ns="duration_ns",
+        code=pl.lit(0, pl.Int64),
+    )
 
 
 def _coded_by_name(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from statistics import median
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.diffs.account import path_changes
@@ -52,6 +52,9 @@ if TYPE_CHECKING:
     from longpole.trace.trace import Trace
 
 _GATE: Final = 0.03
+
+# A step is an outlier if it takes longer than this multiple of the median step.
+_OUTLIER: Final = 1.5
 
 _UNRELATED: Final = (
     "Steps of two different programs are not comparable, so no gate applies. If both do the same "
@@ -318,6 +321,8 @@ def _facts(side: Side, runs: Runs) -> DiffSide:
         timed_ns=(),
         given_ns=side.given_ns,
         median_ns=median(side.lengths_ns),
+        outlier_steps=_outliers(side) if len(means) == 1 else (),
+        mean_of_others_ns=_mean_of_others_ns(side),
         step_noise=math.expm1(robust_spread(logs)) if len(logs) > 1 else None,
         run_noise=math.expm1(robust_spread([math.log(max(mean, 1.0)) for mean in means]))
         if len(means) > 1
@@ -328,6 +333,19 @@ def _facts(side: Side, runs: Runs) -> DiffSide:
         notes=() if cost is None else tuple(timing_notes(cost)),
         peak_memory_bytes=peak_memory_bytes(side),
     )
+
+
+def _outliers(side: Side) -> tuple[int, ...]:
+    """Return the steps that are longer than 1.5 times the median."""
+    most_ns = _OUTLIER * median(side.lengths_ns)
+    steps = side.steps["step"].to_list()
+    return tuple(it for it, ns in zip(steps, side.lengths_ns, strict=True) if ns > most_ns)
+
+
+def _mean_of_others_ns(side: Side) -> float:
+    """Return the mean length of the steps that are no outliers."""
+    most_ns = _OUTLIER * median(side.lengths_ns)
+    return fmean([ns for ns in side.lengths_ns if ns <= most_ns])
 
 
 def _timed(side: DiffSide, runs: Runs) -> DiffSide:

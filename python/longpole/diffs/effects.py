@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.diffs.account import effect_ns, path_times
 from longpole.diffs.counts import shapes_of
+from longpole.diffs.order import order_changes
 from longpole.diffs.values import Change
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ def changes_of(pair: tuple[Side, Side], work: Work) -> tuple[Change, ...]:
         _change(pair, work, row, (paths[0][row], paths[1][row]), effects.get(row))
         for row in range(len(work.groups))
     ]
+    if work.is_related and not work.has_python_on_one_side:
+        rows += order_changes(pair)
     return tuple(sorted(rows, key=_order))
 
 

@@ -41,7 +41,10 @@ _OF_ROUND: Final[tuple[Relation, ...]] = (
     "renamed",
     "moved",
 )
-_STRICT, _BY_STACK, _BY_NAME = 0, 1, 5
+_STRICT, _BY_STACK, _BY_OPERATOR, _BY_NAME = 0, 1, 2, 5
+
+# This many times as many launches were replaced by fewer ones at the same place.
+_SEVERAL: Final = 3
 FUSED: Final = "fused"
 # A gap that takes more steps of the search is reported as a whole.
 _MOST_STEPS: Final = 200_000
@@ -133,10 +136,29 @@ def _in_gap(base: Sequence, new: Sequence, old: list[int], now: list[int]) -> li
             rest_old += one
             rest_now += other
     rest_old, rest_now = sorted(rest_old), sorted(rest_now)
-    if _is_evident(base, rest_old, new, rest_now) or _is_evident(new, rest_now, base, rest_old):
+    if rest_old and rest_now and _is_replaced(base, rest_old, new, rest_now):
         return found + _alike(base, new, rest_old, rest_now, one_for_one="replaced")
     found += [Match("removed", (place,), ()) for place in rest_old]
     return found + [Match("added", (), (place,)) for place in rest_now]
+
+
+def _is_replaced(base: Sequence, old: list[int], new: Sequence, now: list[int]) -> bool:
+    """Whether launches replaced those between the same two pairs on the other side.
+
+    They did if names show it, or if several times as many of them are on one side, and none has a
+    counterpart of its operator and name elsewhere.
+    """
+    if _is_evident(base, old, new, now) or _is_evident(new, now, base, old):
+        return True
+    if max(len(old), len(now)) < _SEVERAL * min(len(old), len(now)):
+        return False
+    return not (_has_any(base, old, new) or _has_any(new, now, base))
+
+
+def _has_any(side: Sequence, places: list[int], other: Sequence) -> bool:
+    """Whether the other side has any of some launches, by operator and name."""
+    keys = set(side.keys[_BY_OPERATOR][places].tolist())
+    return not keys.isdisjoint(other.keys[_BY_OPERATOR].tolist())
 
 
 def _is_evident(side: Sequence, several: list[int], other: Sequence, fewer: list[int]) -> bool:

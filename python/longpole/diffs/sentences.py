@@ -16,6 +16,7 @@ from longpole.words.wording import (
     duration_range,
     listing,
     number,
+    share,
     short_name,
 )
 
@@ -30,7 +31,9 @@ KINDS: Final = {
     "runtime": "runtime API call",
     "host_gap": "host time outside operators",
     "data_loading": "data loading",
+    "wait": "call that waits",
 }
+_EXPOSED: Final = {"communication": "communication", "copy": "copies"}
 _WIDEST: Final = 60
 _LEAST_EFFECT: Final = 0.001
 _LEAST: Final = 0.0005
@@ -55,6 +58,15 @@ _SOME_SIMILAR: Final = 0.1
 # Host work within this factor of the quartiles of unchanged operators changed like the machine.
 _LIKE_MACHINE: Final = 1.1
 _STEP: Final = "ProfilerStep#N"
+
+# Changes of a smaller share of the step are not named.
+_LEAST_NAMED: Final = 0.001
+
+_LEAST_LAUNCHES: Final = 0.5
+_MOST_STEPS: Final = 3
+_STRUCTURAL: Final = frozenset({"added", "removed", "fused", "split", "replaced"})
+_ON_DEVICE: Final = frozenset({"kernel", "copy", "communication"})
+_WITH_LAUNCHES: Final = _ON_DEVICE | {"operator", "runtime"}
 
 _BECAME: Final = {
     "renamed": ", replaced by {new}",
@@ -125,7 +137,7 @@ def _compared(diff: Findings) -> str:
     told += f"{_on_one_machine(diff)}."
     if not diff.is_related:
         return " ".join([told, *_other_work(diff), *_predicted(diff)])
-    return " ".join([told, *_causes(diff), *_predicted(diff)])
+    return " ".join([told, *_of_outliers(diff), *_causes(diff), *_predicted(diff)])
 
 
 def _change(diff: Findings) -> str:
@@ -199,6 +211,34 @@ def _on_one_machine(diff: Findings) -> str:
     times = max(machine.ratio, 1 / machine.ratio)
     slower = "slower" if machine.ratio > 1 else "faster"
     return f"; operators that did not change ran {times:.2f} times {slower} than in the base"
+
+
+def _of_outliers(diff: Findings) -> list[str]:
+    """Return which steps are much longer than the others, if they make the change."""
+    base, new = diff.base, diff.new
+    steps = [*base.outlier_steps, *new.outlier_steps]
+    if not steps or diff.change is None or diff.is_one_recording or diff.is_timed:
+        return []
+    without = new.mean_of_others_ns / base.mean_of_others_ns - 1
+    if abs(without - diff.change) <= diff.gate / 2:
+        return []
+    told = listing(
+        [
+            f"{_steps(side.outlier_steps)} of the {name}"
+            for name, side in (("base", base), ("new side", new))
+            if side.outlier_steps
+        ]
+    )
+    takes, it = ("takes", "it") if len(steps) == 1 else ("take", "them")
+    told = f"{told} {takes} more than 1.5 times the median"
+    return [f"{told}; without {it}, the mean step changes by {percent(without)}."]
+
+
+def _steps(steps: tuple[int, ...]) -> str:
+    numbers = listing([str(step) for step in steps[:_MOST_STEPS]])
+    if len(steps) > _MOST_STEPS:
+        return f"{len(steps)} steps"
+    return f"{'Step' if len(steps) == 1 else 'Steps'} {numbers}"
 
 
 def _other_work(diff: Findings) -> list[str]:
@@ -302,6 +342,8 @@ def _applied_together(diff: Findings) -> list[str]:
 
 def _cause(change: Change, diff: Findings) -> str:
     """Describe a change of work and its effect on the step."""
+    if change.kind == "exposed":
+        return _of_overlap(change)
     subject = _part(change) if diff.is_part(change) else _subject(change)
     told = f"{subject}: {_times(change)} a step"
     if change.effect_ns is None:
@@ -312,6 +354,17 @@ def _cause(change: Change, diff: Findings) -> str:
     return f"{told}, which alone makes the step {duration(round(abs(change.effect_ns)))} {side}"
 
 
+def _of_overlap(change: Change) -> str:
+    """Describe how much work lost or gained its overlap with kernels."""
+    what = _EXPOSED[str(change.base_names[0])]
+    became = "was lost" if change.change_ns > 0 else "was gained"
+    told = f"overlap of {what} with kernels {became}: {_times(change)} a step run without a kernel"
+    if not change.effect_ns:
+        return f"{told}, which other work hides, so the step does not change"
+    side = "longer" if change.effect_ns > 0 else "shorter"
+    return f"{told}, which makes the step up to {duration(round(abs(change.effect_ns)))} {side}"
+
+
 def _causes(diff: Findings) -> list[str]:
     """List the largest changes."""
     certain = [change for change in diff.changes if change.stands_out]
@@ -320,18 +373,68 @@ def _causes(diff: Findings) -> list[str]:
     if not certain:
         return [_nothing_certain(diff)]
     others = [change for change in certain if not _is_by_machine(change, diff)]
+    large = [change for change in others if _is_worth_naming(change, diff)]
     if not others:
         return ["No work changed by more than the machine may have changed it."]
-    first = _cause(others[0], diff)
+    if not large:
+        return [f"No work changed by more than {share(_LEAST_NAMED)} of the step."]
+    return [_named(large, diff)]
+
+
+def _named(others: list[Change], diff: Findings) -> str:
+    """Name the largest change, and what offsets it."""
+    first = _of_structure(others, diff) or _cause(others[0], diff)
     machine = " and the ".join(setup.what for setup in differing(diff.setups))
     if machine:
         told = f"What the {machine} did to the step cannot be told from what the program did"
-        return [f"{told}; the largest change of work is {first}."]
+        return f"{told}; the largest change of work is {first}."
     if _explains(others[0], diff):
         against = _counterpart(others, diff)
         more = "" if against is None else f"; and {_cause(against, diff)}"
-        return [f"What changed most: {first}{more}."]
-    return [f"No single change explains that: {_by_kind(diff) or f'the largest is {first}'}."]
+        return f"What changed most: {first}{more}."
+    return f"No single change explains that: {_by_kind(diff) or f'the largest is {first}'}."
+
+
+def _is_worth_naming(change: Change, diff: Findings) -> bool:
+    """Whether a change of work, or what it does to the step, is a noticeable part of the step."""
+    least_ns = _LEAST_NAMED * max(diff.base.mean_ns, diff.new.mean_ns)
+    return max(abs(change.change_ns), abs(change.effect_ns or 0.0)) >= least_ns
+
+
+def _of_structure(others: list[Change], diff: Findings) -> str | None:
+    """Describe work that replaced other work, with the launches that this adds or removes.
+
+    More or fewer launches take more or less host time, so this is told with their cause. None if
+    the largest change is another one.
+    """
+    first = others[0]
+    launches = next((row for row in diff.counts if row.what == "launches"), None)
+    more = 0.0 if launches is None else launches.new - launches.base
+    if launches is None or abs(more) < _LEAST_LAUNCHES or first.kind not in _WITH_LAUNCHES:
+        return None
+    alike = [
+        change
+        for change in others
+        if (change.new_count - change.base_count) * more > 0
+        and (change.effect_ns or 0.0) * more >= 0
+    ]
+    structural = [change for change in alike if change.relation in _STRUCTURAL]
+    leads = [change for change in structural if change.kind in _ON_DEVICE] or structural
+    if first not in alike or not leads:
+        return None
+    lead = max(leads, key=lambda change: abs(change.new_count - change.base_count))
+    host = [change for change in alike if change.kind in {"operator", "runtime"}]
+    members = {id(change): change for change in (lead, first, *host)}
+    change_ns = diff.new.mean_ns - diff.base.mean_ns
+    effect_ns = sum(change.effect_ns or 0.0 for change in members.values())
+    subject = _part(lead) if diff.is_part(lead) else _subject(lead)
+    number_of = f"{number(abs(more))} {'more' if more > 0 else 'fewer'} launches"
+    told = f"{subject}: {_times(lead)} a step, with {number_of}"
+    if not effect_ns or effect_ns * change_ns <= 0:
+        return told
+    effect_ns = min(effect_ns, change_ns, key=abs)
+    side = "longer" if effect_ns > 0 else "shorter"
+    return f"{told}, which together make the step {duration(round(abs(effect_ns)))} {side}"
 
 
 def _counterpart(others: list[Change], diff: Findings) -> Change | None:
@@ -406,6 +509,8 @@ def _subject(change: Change) -> str:
     if change.kind == "data_loading":
         return "data loading"
     base, new = (_names(names) for names in (change.base_names, change.new_names))
+    if change.kind == "handover":
+        return "host time outside operators, before the first work of another thread"
     if change.kind == "host_gap":
         where = "in the step itself" if base == _STEP else f"in {base or new}"
         return f"host time outside operators, {where}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from longpole.answer import Verdict
 from longpole.answer.answer import Answer
@@ -12,6 +12,9 @@ from longpole.diffs.matching import Relation
 from longpole.diffs.setups import Setup
 from longpole.files.damage import Damage
 from longpole.words.data import HIDDEN, Data, computed
+
+OF_ORDER: Final = frozenset({"exposed", "handover", "wait"})
+"""Kinds of changes that are no work: of its order, and of the time between threads."""
 
 Outcome = Literal["regression", "improvement", "neutral", "inconclusive"]
 OpenBy = Literal["cost", "machine", "spread", "gate", "noise"]
@@ -58,6 +61,10 @@ class DiffSide(Data):
     given_ns: int | None
     """The mean step without the profiler that was given; recorded steps are scaled to it."""
     median_ns: float
+    outlier_steps: tuple[int, ...]
+    """Steps that are longer than 1.5 times the median; empty for several runs."""
+    mean_of_others_ns: float
+    """The mean of the other steps."""
     step_noise: float | None
     """Robust spread of the steps of a run, or of `timed_ns`, as a fraction; None for one step."""
     run_noise: float | None
@@ -83,7 +90,9 @@ class Change(Data):
     """Work that is the same on both sides, or replaced each other; times are per step."""
 
     kind: str
-    """`kernel`, `copy`, `communication`, `operator`, `runtime`, `host_gap` or `data_loading`."""
+    """`kernel`, `copy`, `communication`, `operator`, `runtime`, `host_gap` or `data_loading`. Of
+    order: `exposed` (communication or copies without a kernel beside them), `wait` (calls that wait
+    for the GPU) and `handover` (from the last work of a thread to the first of the next)."""
     relation: Relation
     base_names: tuple[str | None, ...]
     new_names: tuple[str | None, ...]
