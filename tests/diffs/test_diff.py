@@ -155,11 +155,11 @@ def read_steps():
 def test_a_change_that_explains_little_is_not_called_the_cause(base):
     found = longpole.diff(base, base)
     [*_, change] = found.changes
-    little = replace(change, stands_out=True, effect_ns=50.0, new_ns=change.base_ns + 50.0)
-    longer = replace(found.new, mean_ns=found.base.mean_ns + 1_000.0)
+    little = replace(change, stands_out=True, effect_ns=5e3, new_ns=change.base_ns + 5e3)
+    longer = replace(found.new, mean_ns=found.base.mean_ns + 100_000.0)
     shown = sentence(replace(found, new=longer, changes=(little,), n_differences=1, change=0.1))
     assert "No single change explains that: the largest is " in shown
-    much = replace(little, effect_ns=900.0)
+    much = replace(little, effect_ns=90e3)
     shown = sentence(replace(found, new=longer, changes=(much,), n_differences=1, change=0.1))
     assert "What changed most: " in shown
 
