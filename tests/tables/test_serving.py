@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import statistics
 from decimal import Decimal
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any
 
+import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import longpole
 from longpole.cli import program
@@ -52,6 +56,82 @@ def test_a_kind_has_its_own_figures_and_the_one_with_most_time_comes_first():
     rates = ("decode_tokens_per_second", "prefill_tokens_per_second")
     assert [decoding[rate] for rate in rates] == [80_000, 0]
     assert [prefilling[rate] for rate in rates] == [0, 1_000_000]
+
+
+def served(kinds, *, tokens=4, pause=20):
+    """Run iterations of vLLM: decode steps of 4 requests (60 us), and prompts (200 us)."""
+    builder, at = TraceBuilder(), 0
+    for kind in kinds:
+        length = 60 if kind == "D" else 200
+        of_prompts, decoded = {"D": (0, tokens), "P": (1, 0), "M": (1, 4)}[kind]
+        requests = 4 if decoded else 0
+        prompts = f"context_{of_prompts}({100 * of_prompts})"
+        builder.annotation(f"execute_{prompts}_generation_{requests}({decoded})", (at, at + 30))
+        work = (at + 8, at + 8 + length)
+        builder.launch("model", call=(at + 2, at + 6), work=work, by=LAUNCH)
+        at += length + pause
+    return builder
+
+
+def test_a_token_takes_from_one_iteration_that_decodes_to_the_next():
+    found = longpole.serving(served("DDPDD").read())
+    assert (found.time_per_output_token_ns, found.longest_output_token_ns) == (80_000, 300_000)
+    assert (found.n_delayed, found.time_to_first_token_ns) == (1, 208_000)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "tokens", "expected"),
+    [
+        ("D", 4, (None, None, 0, None)),
+        ("DD", 4, (80_000, 80_000, 0, None)),
+        ("DMD", 4, (150_000, 220_000, 1, 208_000)),
+        ("PP", 4, (None, None, 0, 208_000)),
+        ("DDD", 12, (None, None, 0, None)),  # speculative decoding: several tokens in a step
+    ],
+)
+def test_times_of_tokens_are_those_that_the_marks_show(kinds, tokens, expected):
+    found = longpole.serving(served(kinds, tokens=tokens).read())
+    assert expected == (
+        found.time_per_output_token_ns,
+        found.longest_output_token_ns,
+        found.n_delayed,
+        found.time_to_first_token_ns,
+    )
+
+
+def test_without_tokens_or_a_device_no_time_of_a_token_is_told():
+    mixed = TraceBuilder()
+    for at in (0, 100, 200):
+        decode(mixed, at, "step[MIXED bs=8]")
+    silent = TraceBuilder()
+    for at in (0, 100, 200):
+        silent.annotation("step[DECODE bs=8]", (at, at + 40))
+    for builder in (mixed, silent):
+        found = longpole.serving(builder.read())
+        assert (found.time_per_output_token_ns, found.time_to_first_token_ns) == (None, None)
+
+
+@given(st.text("DMP", min_size=1, max_size=12), st.integers(0, 50))
+@settings(deadline=None, max_examples=30)
+def test_times_of_tokens_add_up_to_the_time_between_decodes(kinds, pause):
+    found = longpole.serving(served(kinds, pause=pause).read())
+    rows = longpole.steps(served(kinds, pause=pause).read(), by="iteration")
+    ends = rows.filter(pl.col("kind") != "prefill")["end_ns"].to_list()
+    gaps = [end - start for start, end in pairwise(ends)]
+    if found.time_per_output_token_ns is None:
+        assert "D" not in kinds or not gaps
+        return
+    assert found.time_per_output_token_ns == statistics.median(gaps)
+    assert found.longest_output_token_ns == max(gaps)
+    assert found.n_delayed <= len(gaps)
+
+
+def test_the_summary_tells_the_times_of_tokens(tmp_path, capsys):
+    path = served("DDPDD").write(tmp_path / "trace.json")
+    assert program.run(["summary", str(path), "--as-recorded"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "output token is 80.0 µs (median), at most 300 µs, 1 of them with prompts" in told
+    assert "The time to the first token is at least 208 µs" in told
 
 
 def test_the_verdict_is_over_iterations_of_one_kind():

@@ -42,6 +42,8 @@ class IterationRow(Row):
     """Length of its annotation or function; null if graph launches mark iterations."""
     length_ns: int | None
     """Time from the completion of the previous iteration to its own; null for the first."""
+    end_ns: int | None
+    """When it was complete: the end of its host part or, if later, of its last GPU activity."""
     before_launch_ns: int | None
     """Host time from its start to its first launch (of a graph, if it launches one); null if graph
     launches mark iterations."""
@@ -339,7 +341,7 @@ def _host_parts(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
 def _lengths(rows: pl.DataFrame) -> pl.DataFrame:
     """Measure each iteration from the completion of the previous one to its own."""
     completed_ns = pl.max_horizontal("host_end_ns", "device_end_ns").cum_max()
-    return rows.with_columns(length_ns=completed_ns - completed_ns.shift(1))
+    return rows.with_columns(length_ns=completed_ns - completed_ns.shift(1), end_ns=completed_ns)
 
 
 def _unrecorded(trace: Trace) -> list[str]:

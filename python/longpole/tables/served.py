@@ -20,6 +20,8 @@ class IterationKind(Row):
     """Median number of requests of an iteration; the next two fields are medians as well."""
     prefill_tokens: float | None
     decode_tokens: float | None
+    most_requests: int | None
+    """Number of requests of the largest batch."""
     length_ns: float | None
     """Time from the completion of the previous iteration to its own."""
     total_ns: int
@@ -90,6 +92,18 @@ class Serving(Data):
     """Kernels of the kind that takes most time, longest first."""
     n_kernels: int
     """Number of kernels, of which `kernels` may list the first."""
+    time_per_output_token_ns: float | None = None
+    """Median time from the completion of an iteration that decodes to that of the next one, with
+    the prefill steps between them; null if marks do not show the tokens, or if requests decode
+    several tokens in an iteration."""
+    longest_output_token_ns: int | None = None
+    """The longest of these times."""
+    n_delayed: int = 0
+    """Number of these times with a prefill step, or a mixed batch, in them."""
+    time_to_first_token_ns: float | None = None
+    """Median time from the start of an iteration with prompts to its completion, which is the least
+    possible time to the first token: the marks show neither the time in the queue nor other chunks
+    of a prompt. Null if marks do not show the tokens of prompts."""
 
     def __str__(self) -> str:
         return self.sentence

@@ -16,6 +16,7 @@ from longpole.tables.serving_words import (
     sentence_without_times,
     why_slow,
 )
+from longpole.tables.token_times import token_times
 from longpole.words.recording import options_for
 
 if TYPE_CHECKING:
@@ -26,7 +27,14 @@ _SLOW: Final = 1.2
 """An iteration is slow if it takes this multiple of the median of its kind."""
 
 # Values that depend on when the device ran; null if its times are wrong.
-_RESTING: Final = ("length_ns", "launch_delay_ns", "gap_ns", "scheduler_wait_ns", "launch_wait_ns")
+_RESTING: Final = (
+    "length_ns",
+    "end_ns",
+    "launch_delay_ns",
+    "gap_ns",
+    "scheduler_wait_ns",
+    "launch_wait_ns",
+)
 
 _MEDIANS: Final = (
     "host_ns",
@@ -78,18 +86,21 @@ does before the launch (20.0 µs of each).
     record = None if has_device else options_for(trace.core).device
     kernels = _kernels(trace, main)
     measured = Measured(servers, kinds, kernels, rows)
-    listed: Any = {
+    listed = {
         "kinds": kinds,
         "slowest": _slowest(rows),
         "kernels": kernels if top is None else kernels.head(top),
     }
+    fields: dict[str, Any] = {name: tuple(frame.to_dicts()) for name, frame in listed.items()}
+    if has_device:
+        fields |= token_times(rows)
     return Serving(
         sentence=sentence_without_times(measured) if is_withheld else sentence_of(measured, record),
         servers=servers,
         mark=marked[0] if marked else None,
         n_iterations=rows.height,
-        **{name: tuple(frame.to_dicts()) for name, frame in listed.items()},
         n_kernels=kernels.height,
+        **fields,
     )
 
 
@@ -119,6 +130,7 @@ def _kinds(rows: pl.DataFrame) -> pl.DataFrame:
         pl.col("requests", "prefill_tokens", "decode_tokens", "length_ns", *_MEDIANS).median(),
         pl.col("n_graph_launches").median(),
         count=pl.len(),
+        most_requests=pl.col("requests").max(),
         total_ns=pl.when(known.any()).then(total_ns).otherwise(alone_ns),
         device_share=share("device_ns"),
         scheduler_share=share("scheduler_wait_ns"),

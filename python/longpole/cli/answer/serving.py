@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.report.blocks import Column, Sentence, Value, tabulated, without_empty_columns
-from longpole.words.wording import count
+from longpole.words.wording import count, duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,8 +30,27 @@ def serving_blocks(found: Serving) -> list[Block]:
     shown = map(without_empty_columns, tables)
     return [
         Sentence(f"{_title(found)}: {found.sentence}"),
+        *map(Sentence, _of_tokens(found)),
         *(table for table in shown if table.rows and len(table.columns) > 1),
     ]
+
+
+def _of_tokens(found: Serving) -> list[str]:
+    """Return the time per output token, and to the first token."""
+    told = []
+    if found.time_per_output_token_ns is not None and found.longest_output_token_ns is not None:
+        delayed = f", {found.n_delayed} of them with prompts in between" if found.n_delayed else ""
+        told.append(
+            f"The time per output token is {duration(round(found.time_per_output_token_ns))} "
+            f"(median), at most {duration(found.longest_output_token_ns)}{delayed}."
+        )
+    if found.time_to_first_token_ns is not None:
+        told.append(
+            f"The time to the first token is at least "
+            f"{duration(round(found.time_to_first_token_ns))} (median of the iterations with "
+            "prompts): the marks do not show the time in the queue, and other chunks of a prompt."
+        )
+    return told
 
 
 def _title(found: Serving) -> str:
@@ -51,6 +70,7 @@ _COUNTS: Final[dict[Column, Value]] = {
     Column("kind"): _kind,
     Column("count", "count"): "count",
     Column("requests", "count"): "requests",
+    Column("most", "count"): "most_requests",
     Column("prompt tokens", "count"): "prefill_tokens",
     Column("decoded tokens", "count"): "decode_tokens",
     Column("length", "duration"): "length_ns",
