@@ -1,19 +1,21 @@
 """`longpole tune`: spaces, searches, checks, and the results of a killed search."""
 
 import json
+import random
 import shutil
 import subprocess
 import sys
 import time
 from collections import Counter
 from pathlib import Path
+from statistics import median
 
 import pytest
 
 from longpole.bench import read_results
 from longpole.bench.expressions import compute
 from longpole.bench.reference import difference
-from longpole.bench.tune import Effort, Space, powers_of_two, read_task, tune
+from longpole.bench.tune import Effort, Space, powers_of_two, read_task, strategies, tune
 from longpole.bench.tune.finals import hold_finals
 from longpole.bench.tune.strategies import halving
 from longpole.cli.program import run
@@ -462,3 +464,30 @@ def test_functions_are_timed_in_their_own_process_and_checked(capsys):
     resume = ["--strategy", "exhaustive", "--runs", "1", "--resume"]
     assert searched(task, *resume, device=()) == 0
     assert len(read_results("out.jsonl").records) == n_rows
+
+
+def screened(seed, noise):
+    """Halve 64 candidates in noise; return the best finalist's place and the number of runs."""
+    chance = random.Random(seed)  # noqa: S311 - noise, not a secret
+    runs = {}
+
+    def evaluate(points, n_runs):
+        for point in points:
+            values = runs.setdefault(point["n"], [])
+            while len(values) < n_runs:
+                values.append((1 + point["n"] / 64) * chance.lognormvariate(0, noise))
+        return [median(runs[point["n"]]) for point in points]
+
+    halving(Space({"n": range(64)}), evaluate, Effort(seed=seed))
+    ranked = sorted(runs, key=lambda n: (-len(runs[n]), median(runs[n])))
+    return min(ranked[:4]), sum(map(len, runs.values()))
+
+
+def test_a_noisy_screening_runs_more_candidates_again_before_it_drops_them(monkeypatch):
+    places, n_runs = zip(*(screened(seed, 0.1) for seed in range(100)), strict=True)
+    monkeypatch.setattr(strategies, "_ABOVE", 0.0)
+    plain, n_plain = zip(*(screened(seed, 0.1) for seed in range(100)), strict=True)
+    assert sum(place > 0 for place in places) < 0.7 * sum(place > 0 for place in plain)
+    assert sum(n_runs) < 2 * sum(n_plain)
+    monkeypatch.undo()
+    assert screened(0, 0.0) == (0, n_plain[0])

@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 
 _SCHEMA: Final = "longpole.tune/1"
 _SHOWN_FAILURES: Final = 5
+_NOISY: Final = {
+    "halving": "; candidates that it could not tell apart from the better ones ran again before "
+    "they were dropped"
+}
 _COLUMNS: Final = (
     Column("candidate", "name"),
     Column("value", "number"),
@@ -340,6 +344,11 @@ def _notes(found: Tuning) -> Iterator[str]:
     times = f"{found.screening_s:.1f} s of screening and {found.finals_s:.1f} s of finals"
     known = f"; {count(found.n_known, 'run')} came from an earlier search" if found.n_known else ""
     yield f"measured for {times}{known}"
+    if found.screening_noise is not None and found.screening_noise > found.gate:
+        yield (
+            f"the screening is noisy: two runs of a candidate differ by "
+            f"{share(found.screening_noise)}{_NOISY.get(found.strategy, '')}"
+        )
     if found.outcomes.get("timeout"):
         yield "`timeout_s` in the table `candidate` of the task gives runs more time"
     failed = [each for each in found.candidates if each.outcome != "ok"]

@@ -201,6 +201,12 @@ class Ledger:
         values = self.values.get(label)
         return self.objective.cost(median(values)) if values else None
 
+    def noise(self) -> float | None:
+        """Return by how much the first two runs of a candidate usually differ, as a fraction."""
+        firsts = [values[:2] for values in self.values.values() if len(values) > 1]
+        differ = [abs(second / first - 1) for first, second in firsts if first > 0]
+        return median(differ) if differ else None
+
     def ranked(self) -> list[Point]:
         """Return the working candidates, most runs first, then best first."""
         keys = {

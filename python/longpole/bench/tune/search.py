@@ -104,6 +104,8 @@ class Tuning(Data):
     n_screening_runs: int
     screening_s: float
     """Measuring time until the finalists were found, in seconds."""
+    screening_noise: float | None
+    """Difference between the first two runs of a candidate, the median of all that ran twice."""
     finals_s: float
     """Measuring time of the finals, in seconds."""
     gate: float
@@ -315,6 +317,7 @@ def _answer(
         outcomes=dict(sorted(Counter(each.outcome for each in candidates).items())),
         n_screening_runs=ledger.n_runs,
         screening_s=ledger.measuring_s,
+        screening_noise=ledger.noise(),
         finals_s=ledger.finals_s,
         gate=finals.gate,
         confidence=finals.confidence,

@@ -12,6 +12,7 @@ from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from longpole.bench.tune.space import label_of
@@ -63,6 +64,9 @@ class Strategy(Protocol):
 
 _MOST_AT_FIRST: Final = 1000
 _KEPT_SHARE: Final = 4
+_MOST_KEPT_SHARE: Final = 2
+_ABOVE: Final = 2.0
+"""A candidate above the cut by up to this many differences between runs is kept."""
 _TRIALS: Final = 100
 
 # A value of a parameter is dropped if this many candidates with it all failed, or cost this many
@@ -85,19 +89,38 @@ def halving(space: Space, evaluate: Evaluate, effort: Effort) -> None:
     """Run many candidates once, and the better ones more often (successive halving).
 
     A quarter enters each next round, which doubles the number of runs, until only the finalists are
-    left. Half of the candidates decide which of the others are run at all.
+    left. Half of the candidates decide which of the others are run at all. The best are run twice
+    before any is dropped: if runs of a candidate differ, up to half enter the next round.
     """
     points = space.sample(effort.n_trials or _MOST_AT_FIRST, effort.seed)
     first, rest = points[: len(points) // 2], points[len(points) // 2 :]
     points = first + _promising(first, evaluate(first, 1), rest)
-    n_runs = 1
+    n_runs, noise = 1, 0.0
     while True:
-        costs = evaluate(points, n_runs)
-        ranked = _ranked(points, costs)
+        ranked = _ranked(points, evaluate(points, n_runs))
         if n_runs >= effort.n_runs or len(ranked) <= effort.n_finalists:
             return
-        points = ranked[: max(effort.n_finalists, len(points) // _KEPT_SHARE)]
+        if n_runs == 1:
+            noise = _noise(ranked[: effort.n_finalists], evaluate)
+        n_kept = max(effort.n_finalists, len(points) // _KEPT_SHARE)
+        n_most = max(n_kept, len(points) // _MOST_KEPT_SHARE)
+        limit = _ABOVE * noise / math.sqrt(n_runs)
+        cut = ranked[n_kept - 1 : n_kept]
+        kept = [each for each in ranked[n_kept:n_most] if each[0] <= cut[0][0] * (1 + limit)]
+        points = [point for _, point in [*ranked[:n_kept], *kept]]
         n_runs = min(2 * n_runs, effort.n_runs)
+
+
+def _noise(best: Sequence[tuple[float, Point]], evaluate: Evaluate) -> float:
+    """Run the best candidates again; return by how much two runs of one usually differ."""
+    again = evaluate([point for _, point in best], 2)
+    # The cost of two runs is their median: half of what they differ by is from the first.
+    differ = [
+        2 * abs(cost / first - 1)
+        for (first, _), cost in zip(best, again, strict=True)
+        if cost is not None and first > 0
+    ]
+    return median(differ) if differ else 0.0
 
 
 def _promising(
@@ -117,14 +140,14 @@ def _promising(
     return [point for point in untried if hopeless.isdisjoint(point.items())]
 
 
-def _ranked(points: Sequence[Point], costs: Sequence[float | None]) -> list[Point]:
+def _ranked(points: Sequence[Point], costs: Sequence[float | None]) -> list[tuple[float, Point]]:
     """Sort the points that did not fail by cost, then by name."""
     found = [
         (cost, label_of(point), point)
         for point, cost in zip(points, costs, strict=True)
         if cost is not None
     ]
-    return [point for *_, point in sorted(found, key=lambda each: each[:2])]
+    return [(cost, point) for cost, _, point in sorted(found, key=lambda each: each[:2])]
 
 
 def find_strategy(name: str) -> Strategy:
