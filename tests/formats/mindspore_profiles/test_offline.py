@@ -123,17 +123,24 @@ def test_steps_that_are_no_whole_numbers_are_a_type_error(steps):
         checked_steps(steps)
 
 
-@pytest.mark.parametrize("steps", [[], [1, 3], [1, 1], [2, 2, 3]])
+@pytest.mark.parametrize("steps", [[1, 3], [1, 1], [2, 2, 3]])
 def test_steps_that_do_not_follow_one_another_are_an_error(steps):
     with pytest.raises(ValueError, match="must be consecutive"):
         checked_steps(steps)
+
+
+def test_an_empty_list_of_steps_means_all():
+    assert checked_steps([]) == []
 
 
 def test_a_folder_without_a_profile_is_an_error(tmp_path):
     with pytest.raises(ProfileError) as caught:
         offline_analyse(tmp_path)
     assert caught.value.code == "no_profile"
-    with pytest.raises(ValueError, match="'sync' or 'async'"):
+    with (
+        pytest.warns(UserWarning, match="'sync' or 'async', not 'later': 'sync' is used"),
+        pytest.raises(ProfileError),
+    ):
         offline_analyse(tmp_path, mode="later")
 
 

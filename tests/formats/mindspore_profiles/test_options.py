@@ -152,8 +152,17 @@ def test_the_run_configuration_wins_over_arguments():
     environment = {"MS_PROFILER_RUN_CONFIG": config}
     found = ProfilerOptions.validate(environment=environment, timeline_limit=9)
     assert (found.timeline_limit, found.findings) == (7, ())
+    one = {"MS_PROFILER_RUN_CONFIG": json.dumps({"start": 1, "timeline_limit": 7})}
+    assert ProfilerOptions.validate(environment=one).timeline_limit == 7
     off = {"MS_PROFILER_RUN_CONFIG": json.dumps({"start": False, "timeline_limit": 7})}
     assert ProfilerOptions.validate(environment=off, timeline_limit=9).timeline_limit == 9
+
+
+def test_the_options_of_a_later_mindspore_are_named_as_not_used():
+    found = ProfilerOptions.validate(environment={"MS_PROFILER_OPTIONS": '{"start": true}'})
+    assert [(each.code, each.option) for each in found.findings] == [
+        ("unused_variable", "MS_PROFILER_OPTIONS")
+    ]
 
 
 def test_ranks_and_points_come_from_the_environment():

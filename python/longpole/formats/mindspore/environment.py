@@ -11,6 +11,7 @@ from longpole.formats.mindspore.option_table import OptionFinding, OptionStateEr
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_OPTIONS_SINCE_2_5: Final = "MS_PROFILER_OPTIONS"
 _NOT_OPTIONS: Final = {"start", "start_time", "file_output_path", "pid"}
 
 
@@ -19,7 +20,8 @@ class Environment:
     """The configuration from the environment.
 
     `run_options` are those of MS_PROFILER_RUN_CONFIG, which take precedence over arguments if it
-    has `"start": true`. `device_id` and `rank_id` are None if not set.
+    has `"start": true`, or another value that Python counts as true. `device_id` and `rank_id` are
+    None if not set.
     """
 
     output_path: str | None = None
@@ -41,6 +43,12 @@ class Environment:
             )
             origin = ("profiling_mode", "PROFILING_MODE")
             findings.append(OptionFinding(*origin, message, raises=OptionStateError))
+        if variables.get(_OPTIONS_SINCE_2_5):
+            message = (
+                f"{_OPTIONS_SINCE_2_5} is not used: it starts the profiler of MindSpore 2.5 or "
+                "later by itself; give the options as arguments, or in MS_PROFILER_RUN_CONFIG"
+            )
+            findings.append(OptionFinding("unused_variable", _OPTIONS_SINCE_2_5, message))
         return cls(
             output_path=variables.get("MS_DIAGNOSTIC_DATA_PATH") or None,
             rank_id=_whole("RANK_ID", variables, findings),
@@ -82,6 +90,6 @@ def _run_options(variables: Mapping[str, str], findings: list[OptionFinding]) ->
         message = f"{name} is not a JSON object and is ignored"
         findings.append(OptionFinding("bad_variable", name, message))
         return {}
-    if config.get("start") is not True:
+    if not config.get("start"):
         return {}
     return {key: value for key, value in config.items() if key not in _NOT_OPTIONS}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -98,10 +99,11 @@ def offline_analyse(
     pretty
         Indent the JSON files.
     step_list
-        Consecutive step numbers (from 1) to which the step trace and the timeline are cut. Tables
-        of operators cover the whole run, as in MindSpore.
+        Consecutive step numbers (from 1) to which the step trace and the timeline are cut; all
+        steps if it is empty. Tables of operators cover the whole run, as in MindSpore.
     mode
-        `"async"` returns a `Future` at once; the analysis runs in a thread.
+        `"async"` returns a `Future` at once; the analysis runs in a thread. Any other value but
+        `"sync"` is replaced by it with a warning, as by MindSpore.
     output
         Folder for the files; by default nothing is written.
     developer_rows
@@ -112,7 +114,7 @@ def offline_analyse(
     TypeError
         `step_list` is not a list of integers.
     ValueError
-        The step numbers are not consecutive, or `mode` is invalid.
+        The step numbers are not consecutive.
     RankError
         No rank can be analysed; the error has the first rank, the file and the line. If only some
         ranks fail, they are in `failed`.
@@ -124,9 +126,10 @@ def offline_analyse(
         A file cannot be read or written.
     """
     if mode not in ("sync", "async"):
-        message = f"mode is 'sync' or 'async', not {mode!r}"
-        raise ValueError(message)
-    steps = None if step_list is None else checked_steps(step_list)
+        message = f"mode is 'sync' or 'async', not {mode!r}: 'sync' is used, as by MindSpore"
+        warnings.warn(message, stacklevel=2)
+        mode = "sync"
+    steps = None if step_list is None else checked_steps(step_list) or None
     asked = Asked(steps, developer_rows, pretty)
     target = None if output is None else Path(output)
     analyse = partial(_analyse, Path(path), target, asked)
@@ -146,7 +149,7 @@ def checked_steps(step_list: Sequence[int]) -> list[int]:
     TypeError
         It is not a list of integers.
     ValueError
-        It is empty, or its numbers are not consecutive.
+        Its numbers are not consecutive.
 
     Examples
     --------
@@ -158,7 +161,7 @@ def checked_steps(step_list: Sequence[int]) -> list[int]:
         message = "step_list must be a list of integers"
         raise TypeError(message)
     steps = sorted(step_list)
-    if not steps or steps != list(range(steps[0], steps[0] + len(steps))):
+    if steps and steps != list(range(steps[0], steps[0] + len(steps))):
         message = "the numbers of step_list must be consecutive"
         raise ValueError(message)
     return steps
