@@ -14,6 +14,8 @@ NEEDING_torch := torch,jax,ray,triton
 NEEDING_mindspore := mindspore
 NEEDING_hta := hta,pydot
 WALKED ?= 20000
+# Tests start hundreds of processes: each would compile the package anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help run docs test test-rust test-python test-long fuzz fuzz-coverage walk weight audit test-real test-peers bench-read bench-truth bench-quiet bench-commands bench-path bench-tables bench-runner bench-extract bench-chakra bench-compare bench-diff bench-tune clean tools
 
