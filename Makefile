@@ -128,6 +128,7 @@ bench-diff: $(BUILT) ## how often a comparison of two traces is right, on simula
 	$(BIN)/python benches/bench_diff.py
 
 bench-commands: $(BUILT) ## time commands as whole processes
+	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python benches/bench_commands.py
 
 bench-path: $(BUILT) ## time the critical path, on a trace and on a graph of 10 million nodes
