@@ -14,6 +14,8 @@ from oracles.simulator import Machine, Run
 from oracles.simulator.catalogue import item_to_host
 from oracles.simulator.program import Frame
 from oracles.simulator.programs import COMPUTE, training
+from oracles.simulator.ranks import write_ranks
+from oracles.simulator.ranks_programs import random_ranks
 from real_traces import SHARED
 
 CASES = SHARED / "cases"
@@ -66,6 +68,22 @@ def test_the_rank_that_the_others_wait_for_is_described():
     back = longpole.diff(_two_ranks(900), _two_ranks(0))
     waits = {"communication_overlap", "stream_waits", "late_rank"}
     assert not waits & {row.remedy for row in back.predictions}
+
+
+@pytest.mark.parametrize("seed", [2, 11])
+def test_what_made_the_late_rank_late_is_the_cause(tmp_path, seed):
+    run = random_ranks(seed, n_ranks=4, n_steps=7, n_stragglers=1)
+    (straggler,) = run.stragglers
+    for name, job in (("base", run.build(())), ("new", run.job)):
+        (tmp_path / name).mkdir()
+        write_ranks(job, job.times_ns(), run.clocks, tmp_path / name)
+    sides = [longpole.read_traces(tmp_path / name) for name in ("base", "new")]
+    for pair, waits in ((sides, "now makes"), (sides[::-1], "no longer makes")):
+        found = longpole.diff(*pair)
+        assert found.late_rank.rank == found.new.rank == straggler.rank
+        assert found.late_rank.cause == straggler.cause
+        assert f"rank {straggler.rank} {waits} the others wait ({straggler.cause}" in found.sentence
+        assert 0 <= found.late_rank.effect_ns / (found.new.mean_ns - found.base.mean_ns) <= 1
 
 
 @needs_cases

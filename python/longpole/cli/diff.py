@@ -41,7 +41,13 @@ if TYPE_CHECKING:
     from longpole.trace.trace import Trace
 
 _SCHEMA: Final = "longpole.diff/1"
-_ARGS: Final = (*ARGUMENTS, "Total Allocated", "Device Id")
+# Arguments by which calls of several ranks are joined.
+_OF_COLLECTIVES: Final = (
+    *("Collective name", "In msg nelems", "Out msg nelems", "dtype", "Group size", "Seq"),
+    *("Process Group Name", "Process Group Ranks", "Global rank start", "Global rank stride"),
+    *("Rank", "Src Rank", "Dst Rank", "Comms Id"),
+)
+_ARGS: Final = (*ARGUMENTS, *_OF_COLLECTIVES, "Total Allocated", "Device Id")
 """The arguments of events that are compared."""
 _GATE: Final = 0.03
 _TWO: Final = 2

@@ -20,6 +20,7 @@ from longpole.diffs.evidence import (
 )
 from longpole.diffs.interval import intervals_of
 from longpole.diffs.judgement import Judgement, judge, judge_step, too_few
+from longpole.diffs.late import late_rank
 from longpole.diffs.predictions import compared
 from longpole.diffs.runs import (
     Runs,
@@ -128,10 +129,11 @@ def diff(
         for side, step_time_ns in zip(given, step_times_ns, strict=True)
     ]
     sides = counted_alike(sides)
-    old, now = details(sides[0].usual, sides[1].usual)
+    late = late_rank(sides, question.get("step_name"))
+    old, now = details(sides[0].usual, sides[1].usual, None if late is None else late.rank)
     work = work_of(old, now)
     evidence = evidence_of((old, now), work, sides, is_same_program=is_same_program)
-    evidence = replace(evidence, left_out=left_out)
+    evidence = replace(evidence, left_out=left_out, late_rank=late)
     judgement = _judged(sides, (old, now), work, gate, evidence)
     return _answer((old, now), work, judgement, gate, sides, evidence=evidence)
 
@@ -270,6 +272,7 @@ def _answer(
         counts=evidence.counts,
         undone=evidence.undone,
         predictions=compared(evidence.predictions, judgement.interval),
+        late_rank=evidence.late_rank,
         machine=evidence.machine,
         open_by=judgement.open_by,
     )

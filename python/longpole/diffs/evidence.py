@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from longpole.diffs.changes import Work
     from longpole.diffs.runs import Runs
     from longpole.diffs.sides import Side
-    from longpole.diffs.values import PathChange, Prediction
+    from longpole.diffs.values import LateRank, PathChange, Prediction
     from longpole.trace.trace import Trace
 
 _OF_WAITS: Final = frozenset({"communication_overlap", "stream_waits", "late_rank"})
@@ -48,6 +48,7 @@ class Evidence:
     """Ranks that are left out, because a trace is damaged."""
     undone: tuple[str, ...] = ()
     """Remedies that only the base has applied, if these alone show that both are one program."""
+    late_rank: LateRank | None = None
     is_stated: bool = False
     """Whether the caller says that both sides are one program, though little work corresponds."""
 

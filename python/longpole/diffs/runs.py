@@ -133,8 +133,10 @@ def counted_alike(sides: list[Runs]) -> list[Runs]:
     return [Runs(((side.with_steps(common),),)) for side in (old, new)]
 
 
-def details(base: Sequence[Side], new: Sequence[Side]) -> tuple[Side, Side]:
-    """Choose the rank whose steps, without its communication, changed most.
+def details(
+    base: Sequence[Side], new: Sequence[Side], late: int | None = None
+) -> tuple[Side, Side]:
+    """Choose the late rank, or that whose steps, without its communication, changed most.
 
     All ranks wait in a collective for the last one, so their steps change alike: the rank that
     made them wait is the one that itself does more or less than before.
@@ -145,6 +147,9 @@ def details(base: Sequence[Side], new: Sequence[Side]) -> tuple[Side, Side]:
         return base[0], new[0]
     if len(pairs) == 1:
         return pairs[0]
+    of_late = [] if late is None else [pair for pair in pairs if pair[0].trace.rank == late]
+    if of_late:
+        return of_late[0]
     return max(pairs, key=lambda pair: abs(_apart_ns(pair[1]) - _apart_ns(pair[0])))
 
 

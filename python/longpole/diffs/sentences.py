@@ -66,6 +66,8 @@ _LEAST_LAUNCHES: Final = 0.5
 _MOST_STEPS: Final = 3
 _STRUCTURAL: Final = frozenset({"added", "removed", "fused", "split", "replaced"})
 _ON_DEVICE: Final = frozenset({"kernel", "copy", "communication"})
+_OF_OTHERS: Final = frozenset({"communication", "exposed", "wait"})
+"""Kinds of time that other ranks change, too."""
 _WITH_LAUNCHES: Final = _ON_DEVICE | {"operator", "runtime"}
 
 _BECAME: Final = {
@@ -137,7 +139,7 @@ def _compared(diff: Findings) -> str:
     told += f"{_on_one_machine(diff)}."
     if not diff.is_related:
         return " ".join([told, *_other_work(diff), *_predicted(diff)])
-    return " ".join([told, *_of_outliers(diff), *_causes(diff), *_predicted(diff)])
+    return " ".join([told, *_of_outliers(diff), *_of_late_rank(diff), *_predicted(diff)])
 
 
 def _change(diff: Findings) -> str:
@@ -378,7 +380,46 @@ def _causes(diff: Findings) -> list[str]:
         return ["No work changed by more than the machine may have changed it."]
     if not large:
         return [f"No work changed by more than {share(_LEAST_NAMED)} of the step."]
-    return [_named(large, diff)]
+    return [_named(_same_direction_first(large, diff), diff)]
+
+
+def _same_direction_first(others: list[Change], diff: Findings) -> list[Change]:
+    """Return changes with those first whose effect has the direction of a change that matters."""
+    if abs(diff.change or 0.0) < diff.gate:
+        return others
+    change_ns = diff.new.mean_ns - diff.base.mean_ns
+    return sorted(others, key=lambda change: (change.effect_ns or 0.0) * change_ns <= 0)
+
+
+def _of_late_rank(diff: Findings) -> list[str]:
+    """Describe the rank that the others wait for, and what changed most on it."""
+    late = diff.late_rank
+    if late is None:
+        return _causes(diff)
+    has_name = late.name and late.cause != "data loading"
+    what = f"{late.cause}, mostly {short_name(late.name, _WIDEST)}" if has_name else late.cause
+    least_ns = _LEAST_SHARE * abs(late.change_ns)
+    if late.base_gain_ns < least_ns:
+        waits = "now makes the others wait"
+    elif late.new_gain_ns < least_ns:
+        waits = "no longer makes the others wait"
+    else:
+        waits = f"makes the others wait {'longer' if late.change_ns > 0 else 'less'}"
+    side = "longer" if late.effect_ns > 0 else "shorter"
+    makes = f"which makes the step {duration(round(abs(late.effect_ns)))} {side}"
+    told = f"What changed most: rank {late.rank} {waits} ({what}), {makes}."
+    own = [
+        change
+        for change in diff.changes
+        if change.stands_out
+        and change.kind not in _OF_OTHERS
+        and change.change_ns * late.change_ns > 0
+        and _is_worth_naming(change, diff)
+    ]
+    largest = max(own, key=lambda change: abs(change.change_ns), default=None)
+    if largest is None:
+        return [told]
+    return [told, f"On rank {late.rank}, {_subject(largest)}: {_times(largest)} a step."]
 
 
 def _named(others: list[Change], diff: Findings) -> str:
@@ -490,10 +531,13 @@ def _by_kind(diff: Findings) -> str | None:
 
 
 def _explains(change: Change, diff: Findings) -> bool:
-    """Whether the effect of a change is large enough to call it the cause."""
+    """Whether a change has enough effect, and in the direction of the step, to be the cause."""
     if change.effect_ns is None:
         return True
-    return abs(change.effect_ns) >= _LEAST_SHARE * abs(diff.new.mean_ns - diff.base.mean_ns)
+    change_ns = diff.new.mean_ns - diff.base.mean_ns
+    if change.effect_ns * change_ns < 0 and abs(diff.change or 0.0) >= diff.gate:
+        return False
+    return abs(change.effect_ns) >= _LEAST_SHARE * abs(change_ns)
 
 
 def numbers(side: DiffSide) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from longpole.answer import Verdict
@@ -153,6 +153,31 @@ class PathChange(Data):
 
 
 @dataclass(frozen=True, slots=True)
+class LateRank(Data):
+    """A rank that the others wait for, on one side or for longer than on the other."""
+
+    rank: int
+    cause: str
+    """What makes it late, as in `longpole ranks`."""
+    name: str | None
+    """The function or kernel that accounts for most of it, if one stands out."""
+    base_gain_ns: float
+    """How much shorter a step of the base would be if the rank were as the others."""
+    new_gain_ns: float
+    effect_ns: float = 0.0
+    """How much longer the step is because of it, at most the change of the step."""
+
+    @property
+    def change_ns(self) -> float:
+        """Return the difference of both gains."""
+        return self.new_gain_ns - self.base_gain_ns
+
+    def at_most(self, change_ns: float) -> LateRank:
+        """Return it with its effect: the difference of both gains, at most a change."""
+        return replace(self, effect_ns=min(self.change_ns, change_ns, key=abs))
+
+
+@dataclass(frozen=True, slots=True)
 class Prediction(Data):
     """A remedy of the base's verdict that the new side evidently applied."""
 
@@ -221,6 +246,8 @@ class Findings(Data):
     are one program."""
     predictions: tuple[Prediction, ...]
     """Predictions of the base's verdict for the remedies that the new side applied."""
+    late_rank: LateRank | None
+    """The rank whose lateness changed the step most, by the joint graphs of several ranks."""
     machine: Machine | None
     """Speed of unchanged operators; null if there are too few, or several runs per side."""
     open_by: OpenBy | None
