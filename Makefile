@@ -9,10 +9,11 @@ RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml C
 FUZZ_SECONDS ?= 600
 TARGET ?= reader
 FROM ?= 0
-PEERS ?= torch mindspore hta
+PEERS ?= torch mindspore hta xprof
 NEEDING_torch := torch,jax,ray,triton
 NEEDING_mindspore := mindspore
 NEEDING_hta := hta,pydot
+NEEDING_xprof := xprof
 WALKED ?= 20000
 # Tests start hundreds of processes: each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
@@ -92,7 +93,7 @@ audit: $(READY) ## licences and sources of all dependencies; advisories where th
 test-real: $(BUILT) ## what `make test` skips for want of a package, with the packages, in .venv-real
 	$(BIN)/python tests/oracles/environment.py real -n 2 -m "not slow" --beyond=$(BIN)/python
 
-test-peers: $(BUILT) ## the same with torch, MindSpore, HTA and Chakra; PEERS names the groups
+test-peers: $(BUILT) ## the same with torch, MindSpore, HTA, Chakra and XProf; PEERS names the groups
 	$(foreach group,$(PEERS),$(BIN)/python tests/oracles/environment.py $(group) -m "not slow" --beyond=$(BIN)/python --needing=$(NEEDING_$(group)) && )true
 
 bench-read: $(BUILT) ## time the reader against its peers

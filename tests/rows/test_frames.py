@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import defaultdict
 
 import polars as pl
+import pytest
 
 import longpole
+from longpole.rows.frames import row_bytes
 from longpole.testing import TraceBuilder
 from longpole.trace.trace import Trace
 
@@ -64,3 +68,25 @@ def test_frames_join_on_what_has_the_same_name():
     assert joined.height == trace.events.height
     assert trace.events.join(trace.devices, on="device").height == 1
     assert trace.critical_path().by_name.join(trace.events, on="name").height >= 1
+
+
+@pytest.mark.parametrize("count", [0, 1, 10_000, 10_001])
+def test_rows_are_passed_as_four_bytes_each(count):
+    rows = pl.Series("event", range(count), dtype=pl.Int64)
+    assert row_bytes(rows) == b"".join(row.to_bytes(4, sys.byteorder) for row in range(count))
+
+
+def test_a_summary_of_a_server_is_made_without_numpy(tmp_path):
+    builder = TraceBuilder()
+    for at in range(0, 500, 100):
+        builder.annotation("step[DECODE bs=8]", (at, at + 40))
+        call, work = (at + 20, at + 30), (at + 32, at + 90)
+        builder.launch("model", call=call, work=work, by="cudaGraphLaunch")
+    words = ["summary", str(builder.write(tmp_path / "trace.json"))]
+    program = (
+        "import sys; from longpole.cli import program; "
+        f"code = program.run({words!r}); sys.exit(code or 'numpy' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert ran.returncode == 0
+    assert b"iterations of an inference server" in ran.stdout

@@ -106,6 +106,14 @@ def test_a_processor_of_an_unknown_generation_is_unknown():
     assert processor_of({}) is None
 
 
+def test_resources_that_a_profiler_does_not_describe_are_those_of_the_generation():
+    """XProf writes the name and the compute capability."""
+    described = {"computeMajor": 9, "computeMinor": 0, "name": "NVIDIA H100 80GB HBM3"}
+    assert processor_of(described) == OF_H100
+    assert processor_of(described | {"name": "AMD Instinct MI250X"}) is None
+    assert processor_of(described | {"warpSize": 64}) is None
+
+
 @pytest.mark.parametrize("block", ["[", "[0, 1, 1]", [1, "x"], None, 1e300, [1 << 62, 4, 1], [[1]]])
 def test_a_damaged_launch_is_unknown(block):
     [row] = longpole.kernels(kernel(grid=[1, 1, 1], block=block, **RESOURCES)).to_dicts()

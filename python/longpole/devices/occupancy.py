@@ -16,12 +16,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _RESIDENT: Final = {
-    **dict.fromkeys([(7, 0), (8, 0), (9, 0), (10, 0), (10, 3)], (32, 64)),
-    **dict.fromkeys([(8, 6), (8, 7)], (16, 48)),
-    **dict.fromkeys([(8, 9), (12, 0), (12, 1)], (24, 48)),
-    (7, 5): (16, 32),
+    (7, 0): (32, 64, 96),
+    (7, 5): (16, 32, 64),
+    (8, 0): (32, 64, 164),
+    (8, 6): (16, 48, 100),
+    (8, 7): (16, 48, 164),
+    (8, 9): (24, 48, 100),
+    **dict.fromkeys([(9, 0), (10, 0), (10, 3)], (32, 64, 228)),
+    **dict.fromkeys([(12, 0), (12, 1)], (24, 48, 100)),
 }
-"""Most resident blocks and warps of a multiprocessor, by compute capability."""
+"""Most resident blocks and warps of a multiprocessor, and its shared memory in KiB, by compute
+capability."""
+_REGISTERS: Final = 65_536
 _WARP: Final = 32
 _REGISTERS_OF_WARP: Final = 256
 """Unit in which registers are allocated to a warp."""
@@ -60,16 +66,26 @@ def processor_of(properties: Mapping[str, object]) -> Processor | None:
     >>> processor_of({"computeMajor": 9, "computeMinor": 0, "warpSize": 64}) is None
     True
     """
-    capability = properties.get("computeMajor"), properties.get("computeMinor")
-    registers = properties.get("regsPerMultiprocessor")  # not written for devices of AMD
-    shared_bytes = properties.get("sharedMemPerMultiprocessor")
-    if properties.get("warpSize") != _WARP or capability not in _RESIDENT:
+    major, minor = properties.get("computeMajor"), properties.get("computeMinor")
+    if type(major) is not int or type(minor) is not int or not _is_cuda(properties):
         return None
+    known = _RESIDENT.get((major, minor))
+    if known is None:
+        return None
+    blocks, warps, shared_kib = known
+    registers = properties.get("regsPerMultiprocessor", _REGISTERS)
+    shared_bytes = properties.get("sharedMemPerMultiprocessor", shared_kib << 10)
     if type(registers) is not int or type(shared_bytes) is not int:
         return None
-    is_ampere = type(capability[0]) is int and capability[0] >= _AMPERE
-    unit, reserved = (128, _RESERVED_BYTES) if is_ampere else (256, 0)
-    return Processor(*_RESIDENT[capability], registers, shared_bytes, unit, reserved)
+    unit, reserved = (128, _RESERVED_BYTES) if major >= _AMPERE else (256, 0)
+    return Processor(blocks, warps, registers, shared_bytes, unit, reserved)
+
+
+def _is_cuda(properties: Mapping[str, object]) -> bool:
+    """Whether a device is one of CUDA: those of AMD have numbers of the same form."""
+    if properties.get("warpSize", _WARP) != _WARP:
+        return False
+    return "regsPerMultiprocessor" in properties or str(properties.get("name")).startswith("NVIDIA")
 
 
 def occupancy(

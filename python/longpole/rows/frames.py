@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import struct
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin, get_type_hints
 
 if TYPE_CHECKING:
     import polars as pl
 
     from longpole._core import Table
 
-_TEXTS = ("kind", "name", "process", "thread")
+_FEW: Final = 10_000
+_TEXTS: Final = ("kind", "name", "process", "thread")
 
 
 def frame_of(table: Table) -> pl.DataFrame:
@@ -31,7 +33,11 @@ def row_bytes(rows: pl.Series) -> bytes:
     """
     import polars as pl
 
-    return rows.cast(pl.UInt32).to_numpy().tobytes()
+    numbers = rows.cast(pl.UInt32)
+    if len(numbers) > _FEW:
+        return numbers.to_numpy().tobytes()
+    # The import of NumPy takes longer than this.
+    return struct.pack(f"={len(numbers)}I", *numbers.to_list())
 
 
 def typed(frame: pl.DataFrame) -> pl.DataFrame:
