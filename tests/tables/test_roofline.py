@@ -294,13 +294,55 @@ def test_products_whose_shapes_are_not_recorded_are_told():
         ("AMD Instinct MI250X", None, "MI250X"),
         ("AMD Instinct MI300X", None, "MI300X"),
         ("AMD Instinct MI355X", None, "MI355X"),
+        ("Tesla T4", None, "T4"),
+        ("Tesla V100-SXM2-16GB", None, "V100 SXM2"),
+        ("Tesla V100S-PCIE-32GB", None, "V100S"),
+        ("NVIDIA A10", None, "A10"),
+        ("NVIDIA A10G", None, "A10G"),
+        ("NVIDIA A30", None, "A30"),
+        ("NVIDIA A40", None, "A40"),
+        ("NVIDIA L4", None, "L4"),
+        ("NVIDIA L40", None, "L40"),
+        ("NVIDIA L40S", None, "L40S"),
+        ("NVIDIA RTX A6000", None, "RTX A6000"),
+        ("NVIDIA RTX 6000 Ada Generation", None, "RTX 6000 Ada"),
+        ("NVIDIA GeForce RTX 3090", None, "RTX 3090"),
+        ("NVIDIA GeForce RTX 4090", None, "RTX 4090"),
+        ("NVIDIA GeForce RTX 5090", None, "RTX 5090"),
+        ("NVIDIA A800-SXM4-80GB", None, "A800 SXM 80GB"),
+        ("NVIDIA A800 80GB PCIe", None, "A800 PCIe 80GB"),
+        ("NVIDIA H800", None, "H800 SXM"),
+        ("NVIDIA H800 PCIe", None, "H800 PCIe"),
+        ("NVIDIA H20", None, "H20"),
+        ("NVIDIA GH200 480GB", None, "GH200"),
+        ("NVIDIA GH200 144G HBM3e", None, "GH200 HBM3e"),
+        ("NVIDIA GB200", None, "GB200"),
+        ("NVIDIA B300 SXM6 AC", None, "B300"),
+        ("AMD Instinct MI210", None, "MI210"),
+        ("AMD Instinct MI250X/MI250", None, "MI250X"),
+        ("AMD Instinct MI300A", None, "MI300A"),
+        ("AMD Instinct MI300X OAM", None, "MI300X"),
+        ("AMD Instinct MI325X", None, "MI325X"),
     ],
 )
 def test_a_device_is_known_by_its_name(name, memory, key):
     assert peaks_of(name, memory).name == key
 
 
-@pytest.mark.parametrize("name", [None, "", "AMD Radeon Graphics", "NVIDIA GeForce RTX 4090"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        None,
+        "",
+        "AMD Radeon Graphics",
+        "NVIDIA GeForce RTX 4090 Laptop GPU",
+        "NVIDIA GeForce RTX 3090 Ti",
+        "NVIDIA GeForce RTX 5090 D",
+        "NVIDIA A10-24Q",
+        "NVIDIA A2",
+        "NVIDIA GB300",
+    ],
+)
 def test_other_devices_have_no_peaks(name):
     assert peaks_of(name) is None
 

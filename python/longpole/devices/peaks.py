@@ -23,7 +23,8 @@ class Peaks:
 
     `matrix` and `vector` are TFLOP/s by type (`fp64`, `fp32`, `tf32`, `bf16`, `fp16`, `fp8`,
     `int8`, `fp4`), on tensor or matrix cores and on the other cores; `bandwidth` is the memory
-    bandwidth in GB/s. None if unknown.
+    bandwidth in GB/s. None if unknown. Types that a device computes far slower than fp32 are left
+    out.
     """
 
     name: str
@@ -48,6 +49,45 @@ _SHEETS: Final = {
         V100S           V100S        8.2  16.4   8.2  16.4  -  130  -  -  -  -  1134
         V100 SXM2       V100         7.8  15.7   7.8  15.7  -  125  -  -  -  -   900
     """,
+    "NVIDIA Turing architecture white paper (2018)": """
+        T4              T4$          -  8.1  -  8.1  -  65  -  -  130  -  320
+    """,
+    "NVIDIA A10 data sheet (2021)": """
+        A10             A10$         -  31.2  -  31.2  62.5  125  125  -  250  -  600
+    """,
+    "NVIDIA A10G data sheet (2022)": """
+        A10G            A10G$        -  35  -  35  35  70  70  -  140  -  600
+    """,
+    "NVIDIA A30 data sheet (2022)": """
+        A30             A30$         5.2  10.3  10.3  10.3  82  165  165  -  330  -  933
+    """,
+    "NVIDIA A40 data sheet (2021)": """
+        A40             A40$         -  37.4  -  37.4  74.8  149.7  149.7  -  299.3  -  696
+    """,
+    "NVIDIA L4 data sheet; half of the figures with sparsity": """
+        L4              L4$          -  30.3  -  30.3  60  121  121  242.5  242.5  -  300
+    """,
+    "NVIDIA L40 data sheet; half of the figures with sparsity": """
+        L40             L40$         -  90.5  -  90.5  90.5  181  181  362  362  -  864
+    """,
+    "NVIDIA L40S data sheet": """
+        L40S            L40S$        -  91.6  -  91.6  183  362  362  733  733  -  864
+    """,
+    "NVIDIA Ampere GA102 architecture white paper, with sums in fp32": """
+        RTX A6000       RTX A6000$   -  38.7  -  38.7  77.4  154.8  154.8  -  309.7  -  768
+        RTX 3090        RTX 3090$    -  35.6  -  35.6  35.6  71  71  -  284  -  936
+    """,
+    "NVIDIA Ada architecture white paper, with sums in fp32": """
+        RTX 6000 Ada  RTX 6000 Ada  -  91.1  -  91.1  182.1  364.2  364.2  728.5  728.5  -  960
+        RTX 4090        RTX 4090$    -  82.6  -  82.6  82.6  165.2  165.2  330.3  660.6  -  1008
+    """,
+    "NVIDIA RTX Blackwell architecture white paper, with sums in fp32": """
+        RTX 5090        RTX 5090$    -  104.8  -  104.8  104.8  209.5  209.5  419  838  1676  1792
+    """,
+    "NVIDIA A800 data sheet (2022)": """
+        A800 PCIe 80GB  A800.*PCIe   9.7  19.5  19.5  19.5  156  312  312  -  624  -  1935
+        A800 SXM 80GB   A800-SXM     9.7  19.5  19.5  19.5  156  312  312  -  624  -  2039
+    """,
     "NVIDIA A100 data sheet (2022)": """
         A100 PCIe 80GB  A100.*PCIe   9.7  19.5  19.5  19.5  156  312  312  -  624  -  1935
         A100 40GB       -            9.7  19.5  19.5  19.5  156  312  312  -  624  -  1555
@@ -58,6 +98,17 @@ _SHEETS: Final = {
         H100 NVL        H100 NVL     30  60  60  60  417.5  835.5  835.5  1670.5  1670.5  -  3900
         H100 SXM        H100         34  67  67  67  494.7  989.4  989.4  1978.9  1978.9  -  3350
     """,
+    "NVIDIA H800 data sheet; half of the figures with sparsity": """
+        H800 PCIe       H800 PCIe    0.8  51  0.8  51  378    756.5  756.5  1513    1513  -    2000
+        H800 SXM        H800$        1  67  1  67  494.7  989.4  989.4  1978.9  1978.9  -  3350
+    """,
+    "NVIDIA HGX H20 data sheet, an eighth": """
+        H20             H20$         1  44  1  44  74  148  148  296  296  -  4000
+    """,
+    "NVIDIA GH200 data sheet; half of the figures with sparsity": """
+        GH200 HBM3e     GH200.*144G  34  67  67  67  494.7  989.4  989.4  1978.9  1978.9  -  4900
+        GH200           GH200        34  67  67  67  494.7  989.4  989.4  1978.9  1978.9  -  4000
+    """,
     "NVIDIA H200 data sheet; half of the figures with sparsity": """
         H200 NVL        H200 NVL     30  60  60  60  417.5  835.5  835.5  1670.5  1670.5  -  4800
         H200            (?<!G)H200   34  67  67  67  494.7  989.4  989.4  1978.9  1978.9  -  4800
@@ -65,11 +116,20 @@ _SHEETS: Final = {
     "NVIDIA HGX B200 data sheet, an eighth; half of the figures with sparsity": """
         B200            (?<!G)B200   37  75  37  75  1125  2250  2250  4500  4500  9000  7700
     """,
+    "NVIDIA GB200 NVL72 data sheet, one of 72; half of the figures with sparsity": """
+        GB200           GB200        40  80  40  80  1250  2500  2500  5000  5000  10000  8000
+    """,
+    "NVIDIA HGX B300 data sheet, an eighth; half of the figures with sparsity": """
+        B300            (?<!G)B300   1.25  75  1.25  75  1125  2250  2250  4500  -  13125  8000
+    """,
     "AMD Instinct MI200 series data sheet": """
         MI210           MI210        22.6  22.6  45.3  45.3  -  181  181  -  181  -  1638.4
     """,
     "AMD Instinct MI200 series data sheet, half: each of its two dies is a device": """
         MI250X          MI250X      23.95  23.95  47.85  47.85  -  191.5  191.5  -  191.5  -  1638.4
+    """,
+    "AMD Instinct MI300A data sheet": """
+        MI300A  MI300A  61.3  122.6  122.6  122.6  490.3  980.6  980.6  1961.2  1961.2  -  5300
     """,
     "AMD Instinct MI300X data sheet": """
         MI300X  MI300X  81.7  163.4  163.4  163.4  653.7  1307.4  1307.4  2614.9  2614.9  -  5300
