@@ -7,10 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 import longpole
-from longpole.answer import actions
 from longpole.answer.spent import spent_on
 from longpole.cli.program import run
-from longpole.remedies import recurring_call
 from longpole.remedies.limits import Sides
 from longpole.testing import TraceBuilder
 from longpole.words.wording import short_name
@@ -403,6 +401,7 @@ def test_a_verdict_is_plain_data():
     assert list(plain) == [
         "limit",
         "remedies",
+        "plan",
         "gains",
         "gaps",
         "steps",
@@ -415,7 +414,6 @@ def test_a_verdict_is_plain_data():
         "sentence",
         "actions",
         "caveat",
-        "left_out",
         "status",
         "sides",
         "cause",
@@ -598,18 +596,6 @@ def test_a_loader_elsewhere_in_the_trace_does_not_change_the_advice():
     elsewhere = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
     events = [annotation(elsewhere, 600, 605, tid=9), *loop(loading)]
     assert "Give the DataLoader workers" in str(read(events).verdict())
-
-
-def test_what_a_short_answer_has_no_room_for_is_kept(monkeypatch):
-    def both(begin, number):
-        return [*loading(begin, number), operator("mine::save", begin + 71, begin + 74)]
-
-    monkeypatch.setattr(recurring_call, "_LEAST_NS", 0)  # the steps are short
-    whole = read(loop(both)).verdict()
-    monkeypatch.setattr(actions, "_MOST", 1)
-    short = read(loop(both)).verdict()
-    assert (len(whole.actions) > 1, len(short.actions)) == (True, 1)
-    assert sorted([*short.actions, *short.left_out]) == sorted([*whole.actions, *whole.left_out])
 
 
 def test_frames_of_a_folder_or_file_that_is_called_like_torch_are_named():

@@ -149,6 +149,7 @@ def _of_itself(it: Surfaces, code: int) -> Checks:
     for name, gain in _gains(verdict):
         ordered = gain["low"] <= max(gain["value"], 0.0) + 1e-12
         yield f"order of {name}", ordered and max(gain["value"], 0.0) <= gain["high"] + 1e-12
+    yield from _of_plan(verdict)
     for row in verdict["remedies"]:
         delays = any(change["kind"] == "kernel_delay" for change in row["hopeful_changes"])
         if len(row["sides"]) == 1 and not delays:
@@ -172,27 +173,59 @@ def _of_texts(it: Surfaces) -> Checks:
     for form in ("text", "md"):
         told = _flat(it.printed("summary", "--format", form).replace("\\", ""))
         yield f"sentence in {form}", _flat(it.verdict["sentence"]) in told
-        named = [row for row in it.verdict["remedies"] if row["named"]]
-        for row in named:
-            yield f"{row['remedy']} in {form}", _flat(row["advice"]) in told
-        lines = re.findall(r"(?<!\S)[1-3]\. .*?(?= [1-3]\. |$)", told)
-        saved = [line for line in lines if _SAVES.search(line)]
-        yield (
-            f"number of remedies in {form}",
-            len(saved) >= len([row for row in named if row["gain"]["high"] > 0]),
-        )
-        for row in named:
-            line = next((line for line in saved if _flat(row["advice"]) in line), None)
-            yield f"saving of {row['remedy']} in {form}", line is None or _fits(line, row)
+        yield from _of_lines(it.verdict["plan"], told, form)
 
 
-def _fits(line: str, row: dict[str, Any]) -> bool:
-    """Whether the interval of a line is that of a remedy, alone or after others."""
+def _of_lines(plan: dict[str, Any], told: str, where: str) -> Checks:
+    """Compare what is printed of a plan with its data: each line in its place, and the total."""
+    for place, line in enumerate(plan["lines"], 1):
+        found = re.search(rf"(?<!\S){place}\. (.*?)(?= {place + 1}\. | Together: |$)", told)
+        yield f"line {place} in {where}", found is not None and _flat(line["advice"]) in found[1]
+        if found is not None and line["then"] is not None:
+            yield f"saving of line {place} in {where}", _fits(found[1], line["then"])
+    total = re.search(r"Together: .*? -> .*? \((.*?)\)", told)
+    n_computed = sum(line["then"] is not None for line in plan["lines"])
+    yield f"total in {where}", (total is not None) == (n_computed > 1)
+    if total is not None:
+        yield f"saving of all in {where}", _fits(f"saves {total[1]}", plan["gain"])
+    yield f"none in {where}", not (plan["lines"] and "No remedy" in told)
+
+
+def _of_plan(verdict: dict[str, Any]) -> Checks:
+    """Compare the lines of a plan with each other, with its total, and with the remedies."""
+    plan = verdict["plan"]
+    computed = [line for line in plan["lines"] if line["then"] is not None]
+    yield "number of lines", len(plan["lines"]) <= 4
+    if computed:
+        yield "total of the plan", plan["gain"] == computed[-1]["gain"]
+        thens = sum(line["then"]["value"] for line in computed)
+        yield "sum of the lines", abs(thens - plan["gain"]["value"]) < 1e-9
+        lengths = [(1 - plan["gain"][end]) * plan["length_ns"] for end in ("high", "low")]
+        pairs = zip(plan["then_ns"], lengths, strict=True)
+        yield "lengths of the plan", all(abs(one - max(it, 0)) <= 1 for one, it in pairs)
+    for line in computed:
+        then = line["then"]
+        yield "order of a line", then["low"] <= then["value"] + 1e-12 <= then["high"] + 2e-12
+    lines = {(line["remedy"], line["name"]) for line in plan["lines"]}
+    named = {(row["remedy"], row["name"]) for row in verdict["remedies"] if row["named"]}
+    yield "remedies of the plan", named <= lines
+    events = [{*_shortened(line)} for line in computed]
+    yield "no event in two lines", len(set().union(*events)) == sum(map(len, events))
+
+
+def _shortened(line: dict[str, Any]) -> Iterator[int]:
+    """Yield the kernels and copies that a line shortens."""
+    for change in (*line["changes"], *line["hopeful_changes"]):
+        if change["change"] in {"scale", "replace"} and change["kind"] in {"kernel", "copy"}:
+            yield from change["events"] or ()
+
+
+def _fits(line: str, gain: dict[str, Any]) -> bool:
+    """Whether the interval of a line is that of a gain."""
     found = _SAVES.search(line)
-    assert found is not None
-    low, high = row["gain"]["low"], row["gain"]["high"]
-    if line[found.end() :].startswith(" once the other changes are made"):
-        low, high = row["then"], max(high - low + row["then"], row["then"])
+    if found is None:
+        return False
+    low, high = gain["low"], gain["high"]
     if found["nothing"] or found["little"]:
         return high < _ROUNDING
     if found["most"]:
@@ -237,17 +270,22 @@ def _of_whatif(it: Surfaces, code: int) -> Checks:
     yield "exit code of whatif", exit_code == code
     told = _flat(told)
     yield "sentence of whatif", _flat(it.verdict["sentence"]) in told
-    worth = [row for row in it.verdict["remedies"] if row["gain"]["high"] >= 0.02]
-    for place, row in enumerate(worth, 1):
-        line = re.search(rf"(?<!\S){place}\. {row['remedy']}: .*?(?= {place + 1}\. |$)", told)
-        is_told = line is not None and (_SAVES.search(line[0]) is None or _fits(line[0], row))
-        yield f"line of {row['remedy']}", is_told
+    plan = it.verdict["plan"]
+    yield from _of_lines(plan, told, "whatif")
+    for line in re.findall(r"(?<!\S)\d\. \w+: saves (.*?) \(event", told):
+        yield "a line worth saying", re.match(r"nothing|less than 1 %|up to 1 %", line) is None
+    planned = [line["remedy"] for line in plan["lines"] if line["then"] is not None]
+    own = [row["remedy"] for row in it.verdict["remedies"] if row["remedy"] in planned]
+    if len(planned) > 1 and sorted(own) == sorted(planned):
+        words = [word for one in planned for word in ("--remedy", one)]
+        after = it.answered("whatif", *words)["data"]["after"]
+        yield "the plan as a what-if", after["gain"] == plan["gain"]
     ids = [*dict.fromkeys(row["remedy"] for row in it.verdict["remedies"] if row["changes"])]
     if ids and code != 4:
         one = it.answered("whatif", "--remedy", ids[0])["data"]
         mine = [row["gain"] for row in it.verdict["remedies"] if row["remedy"] == ids[0]]
         yield "gain of one remedy", [row["gain"] for row in one["remedies"]] == mine
-        yield "one remedy and together", one["after"]["gain"]["value"] >= mine[0]["value"] - 1e-9
+        yield "one remedy and together", one["after"]["gain"]["high"] >= mine[0]["value"] - 1e-9
     path = it.answered("path")
     ends = zip(path["scope"]["window_ns"], it.document["scope"]["window_ns"], strict=True)
     yield "window of path", all(abs(one - other) <= _CLOCK_NS for one, other in ends)
@@ -294,9 +332,10 @@ def _of_page(it: Surfaces) -> Checks:
     told = _flat(html.unescape(re.sub(r"<[^>]+>", " ", text)))
     verdict = it.verdict
     yield "sentence on the page", _letters(verdict["sentence"]) in _letters(told)
-    for row in verdict["remedies"]:
-        if row["named"]:
-            yield f"{row['remedy']} on the page", _letters(row["advice"]) in _letters(told)
+    for line in verdict["plan"]["lines"]:
+        yield f"{line['remedy']} on the page", _letters(line["advice"]) in _letters(told)
+    sentence = verdict["plan"]["sentence"]
+    yield "total on the page", _letters(sentence) in _letters(told)
     sides = verdict["limit"].get("sides", [])
     tile = re.search(r"Limited by (.{0,40})", told)
     if len(sides) == 1 and verdict["limit"]["kind"] == "sides":
@@ -304,8 +343,7 @@ def _of_page(it: Surfaces) -> Checks:
         yield "tile on the page", tile is not None and tile[1].startswith(noun)
     if verdict["limit"]["kind"] == "waits":
         yield "tile on the page", tile is not None and tile[1].startswith("waits")
-    named = [row for row in verdict["remedies"] if row["named"]]
-    if not any(row["gain"]["high"] >= 0.02 for row in verdict["remedies"]) and named == []:
+    if not verdict["plan"]["lines"]:
         text = _flat(it.printed("summary"))
         word = "No remedy that longpole knows"
         yield "none on the page", (word in text) == (word in told)
@@ -315,7 +353,7 @@ def _of_tools(it: Surfaces) -> Checks:
     for tool, key in (("summary", "verdict"), ("whatif", "verdict"), ("path", "verdict")):
         answer = call(tool, {"trace": str(it.path), **it.window.arguments}, [it.path.parent])
         found = (answer["data"] or {}).get(key, {})
-        for part in ("sentence", "limit", "gains", "window", "actions"):
+        for part in ("sentence", "limit", "gains", "window", "actions", "plan"):
             yield f"{part} of the tool {tool}", found.get(part) == it.verdict[part]
 
 

@@ -150,6 +150,19 @@ CONTRADICTIONS: Mapping[str, Plant] = {
         lambda row, *_, **__: replace(row, gain=_swapped(row.gain)),
     ),
     "a gain is rounded twice in sentences": _between,
+    "a line of the plan saves what it saves alone": _wrapped(
+        "longpole.answer.plan:saving_then", lambda *_, **__: "saves 3 to 97 %"
+    ),
+    "the total is the sum of what the lines save alone": _wrapped(
+        "longpole.answer.plan:total", lambda told, *_, **__: told.replace("(", "(1")
+    ),
+    "the page leaves out the total": _wrapped(
+        "longpole.cli.answer.overview:gain_parts",
+        lambda parts, *_: [it for it in parts if "Together" not in str(it)],
+    ),
+    "a line of the plan is in it twice": _wrapped(
+        "longpole.answer.values:plan_in", lambda plan, *_: replace(plan, lines=plan.lines * 2)
+    ),
     "the answer of another window is kept": _stale,
     "the sentence names another limit": _wrapped(
         "longpole.answer.values:sentence", _limit_said_otherwise
@@ -175,7 +188,10 @@ CONTRADICTIONS: Mapping[str, Plant] = {
         Trace, "answer", Trace.answer_as_timed
     ),
     "two remedies together save less than one": _wrapped(
-        "longpole.answer.after:together", lambda found, *_: (_scaled(found[0], 0.5), found[1])
+        "longpole.answer.after:together",
+        lambda found, *_: found._replace(
+            lines=[replace(line, gain=_scaled(line.gain, 0.5)) for line in found.lines]
+        ),
     ),
     "the exit code of whatif is that of another answer": _wrapped(
         "longpole.cli.whatif:exit_code_of", lambda code, *_: 4 - code

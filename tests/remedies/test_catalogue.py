@@ -20,9 +20,11 @@ OTHER_FILES = {
     "evidence",
     "facts",
     "gains",
+    "gone",
     "limits",
     "model",
     "parts",
+    "plan",
     "rooflines",
     "sides",
 }

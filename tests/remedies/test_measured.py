@@ -323,7 +323,7 @@ def test_several_remedies_are_computed_in_one_graph(tmp_path: Path, capsys):
     assert trace.after_remedies(ids).gain.to_dict() == both["gain"]
     assert run(["whatif", str(path), *words]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "Together they save " in out
+    assert "Together: 4.00 ms -> " in out
     assert "After these changes, the kernels limit it: about " in out
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import longpole
+from longpole.answer.blocks import rest_of
 from longpole.cli import program
 from longpole.cli.answer import overview
 from longpole.jobs.ranks import ranks
@@ -89,11 +90,9 @@ def test_the_figures_are_those_of_the_answers(name, reported):
     assert page.tiles.get("MFU") == (None if utilisation is None else share(utilisation))
     assert "Memory peak" not in page.tiles
     assert "-" not in page.tiles.values()
-    listed = sorted(
-        (it for it in found.verdict.remedies if it.is_listed), key=lambda it: not it.named
-    )
+    listed = [*found.verdict.plan.lines, *rest_of(found.verdict)]
     for drawn, remedy in zip(page.ranges, listed, strict=True):
-        assert drawn == pytest.approx(remedy.told[:2], abs=1e-4)
+        assert drawn == pytest.approx(remedy.saves[:2], abs=1e-4)
 
 
 @pytest.mark.parametrize("name", ["kernels.before", "decode.before", "threads", "graph4"])
@@ -141,8 +140,8 @@ def test_every_event_that_the_page_names_is_a_link_with_a_place(reported):
     assert set(page.links) <= set(page.ids)
     assert len(page.ids) == len(set(page.ids))
     trace = longpole.read_trace(RECORDINGS / "decode.before.json.gz").without_profiler()
-    for remedy in trace.verdict().remedies:
-        assert not remedy.told or {f"event-{event}" for event in remedy.events} & set(events)
+    for line in trace.verdict().plan.lines:
+        assert {f"event-{event}" for event in line.events} & set(events)
 
 
 def test_a_remedy_is_told_of_once(tmp_path, reported):

@@ -1,4 +1,4 @@
-"""What to do, in at most three lines: what to change, the gain, and where to look."""
+"""What to do: the plan in words, what takes most time, and what to record."""
 
 from __future__ import annotations
 
@@ -6,25 +6,20 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.answer.advice import mostly_stopped
 from longpole.answer.spent import spent_on, what_to_record
-from longpole.remedies.gains import WORTH_SAYING
 from longpole.remedies.limits import sides_of, status_of
-from longpole.words.wording import listing
+from longpole.words.wording import duration, duration_range, listing
 
 if TYPE_CHECKING:
-    from longpole.answer.findings import Remedy
+    from longpole.answer.findings import Plan
     from longpole.remedies.catalogue import Gained
     from longpole.remedies.facts import Facts
+    from longpole.remedies.gains import Gain
+    from longpole.remedies.model import Found
     from longpole.remedies.parts import VerdictParts
+    from longpole.remedies.plan import Line
 
-# Maximum number of remedies reported.
+# Number of actions, if the plan has fewer lines.
 _MOST: Final = 3
-
-# Minimum upper bound of a reported remedy.
-_LEAST_BOUND: Final = 0.05
-
-# A remedy that gains less than this share of its own gain after earlier ones is listed as following
-# them.
-_MUCH_LESS: Final = 0.6
 
 # If the best remedy saves less than this share of its side, the most expensive work is reported
 # too.
@@ -39,30 +34,8 @@ def is_searched(parts: VerdictParts) -> bool:
     return status_of(parts["limit"]) in {"ok", "balanced"} and not mostly_stopped(parts)
 
 
-def named_of(rows: list[Gained], parts: VerdictParts) -> list[Gained]:
-    """List the remedies to report: those with a sufficient certain gain, best first."""
-    if not is_searched(parts):
-        return []
-    best = max(gain.value for gain in parts["gains"].values())
-    worth = [row for row in rows if surely_saves(row)]
-    certain = max((row.gain.low for row in worth if not row.remedy.is_upper_bound), default=0.0)
-    computed = [row for row in worth if _may_be_named(row, best, certain)]
-    return [*computed, *(row for row in rows if not row.remedy.is_computed)][:_MOST]
-
-
-def surely_saves(row: Gained | Remedy) -> bool:
-    """Whether a remedy surely saves enough, also after those listed before it."""
-    return min(row.gain.low, row.then) >= WORTH_SAYING
-
-
-def _may_be_named(row: Gained, best: float, certain: float) -> bool:
-    """Whether an upper bound is large compared with the best side, or with every certain gain."""
-    is_large = row.gain.value >= max(_LEAST_BOUND, min(_ENOUGH * best, certain))
-    return is_large or not row.remedy.is_upper_bound
-
-
-def actions(named: list[Gained], facts: Facts) -> list[str]:
-    """Return the actions, best first.
+def actions(plan: Plan, facts: Facts) -> list[str]:
+    """Return the actions: the lines of the plan, then what takes most time, and what to record.
 
     Examples
     --------
@@ -73,23 +46,12 @@ def actions(named: list[Gained], facts: Facts) -> list[str]:
     """
     if not is_searched(facts.parts):
         return []
-    lines = [_line(row) for row in named]
-    is_enough = max((row.gain.low for row in named), default=0.0) >= _ENOUGH * _best(facts)
+    lines = [line.told for line in plan.lines]
+    saved = max((line.gain.value for line in plan.lines if line.gain), default=0.0)
+    is_enough = saved >= _ENOUGH * _best(facts)
     if not is_enough:
         lines += spent_on(facts)
-    return [*lines, *what_to_record(facts, is_explained=is_enough)][:_MOST]
-
-
-def left_out_of(rows: list[Gained], named: list[Gained], facts: Facts) -> list[str]:
-    """Return as lines the remedies with a sufficient gain that are not reported."""
-    return [_line(row) for row in others_of(rows, named, facts)]
-
-
-def others_of(rows: list[Gained], named: list[Gained], facts: Facts) -> list[Gained]:
-    """Return the remedies with a sufficient gain that are not reported."""
-    if not is_searched(facts.parts):
-        return []
-    return [row for row in rows if row not in named and surely_saves(row)]
+    return [*lines, *what_to_record(facts, is_explained=is_enough)][: max(_MOST, len(plan.lines))]
 
 
 def _best(facts: Facts) -> float:
@@ -98,45 +60,34 @@ def _best(facts: Facts) -> float:
     return max((gains[side].value for side in sides), default=1.0)
 
 
-def _line(row: Gained) -> str:
-    evidence = f": {row.found.evidence}; " if row.found.evidence else ": "
-    where = f" (event {row.found.events[0]})" if row.found.events else ""
-    return f"{row.found.advice}{evidence}{saving(row)}{where}."
+def planned_line(found: Found, saved: str) -> str:
+    """Return a remedy as a line: what to change, what shows it, what it saves, where to look."""
+    evidence = f": {found.evidence}; " if found.evidence else ": "
+    where = f" (event {found.events[0]})" if found.events else ""
+    return f"{found.advice}{evidence}{saved}{where}."
 
 
 def saving(row: Gained) -> str:
-    """Return the gain of a remedy as an interval from its certain to its possible gain.
-
-    If the remedies listed before it take away most of the gain, this is the gain that remains after
-    them.
-    """
+    """Return the gain of a remedy alone as an interval from its certain to its possible gain."""
     if not row.remedy.is_computed:
         return "what it saves is not computed"
-    alone = _interval(row, row.gain.low, row.gain.high)
     also = f", including {listing(row.also)}" if row.also else ""
-    if not _is_little_then(row):
-        return f"saves {alone}{also}"
-    then = _interval(row, *told_interval(row))
-    if then == alone:
-        return f"saves {alone}{also}"
-    return f"saves {then} once the other changes are made, or {alone} alone"
+    low = 0.0 if row.remedy.is_upper_bound else row.gain.low
+    return f"saves {between(low, row.gain.high)}{also}"
 
 
-def _interval(row: Gained, low: float, high: float) -> str:
-    """Format a gain as an interval, or as its upper bound if the change may not be possible."""
-    return between(0.0 if row.remedy.is_upper_bound else low, high)
+def saving_then(line: Line, *, is_first: bool) -> str:
+    """Return what a line of the plan saves after those before it."""
+    low = 0.0 if line.remedy.is_upper_bound else line.then.low
+    return f"{'' if is_first else 'then '}saves {between(low, line.then.high)}"
 
 
-def told_interval(row: Gained) -> tuple[float, float]:
-    """Return the lower and upper bound of a gain; of a remedy after others, the remaining gain."""
-    if _is_little_then(row):
-        return row.then, max(row.gain.high - row.gain.low + row.then, row.then)
-    return row.gain.low, row.gain.high
-
-
-def _is_little_then(row: Gained) -> bool:
-    """Whether the remedies listed before it take away most of its gain."""
-    return row.then < _MUCH_LESS * row.gain.low
+def total(gain: Gain, length_ns: int, *, is_certain: bool) -> str:
+    """Return what the lines of a plan save together, as lengths and shares."""
+    least_ns, most_ns = (round((1 - share) * length_ns) for share in (gain.high, gain.low))
+    clause = "" if is_certain else ", if each is possible"
+    lengths = f"{duration(length_ns)} -> {duration_range(max(least_ns, 0), most_ns)}"
+    return f"Together: {lengths} ({between(gain.low, gain.high)}){clause}."
 
 
 def between(low: float, high: float) -> str:

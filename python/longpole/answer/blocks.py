@@ -27,38 +27,45 @@ _WORTH: Final = whole_percent(WORTH_SAYING)
 
 def verdict_blocks(verdict: Findings) -> list[Block]:
     """Show a verdict: what limits the program, what to do, and what else is known."""
-    blocks: list[Block] = [Sentence(verdict.sentence)]
-    remedies = verdict.actions[: sum(row.named for row in verdict.remedies)]
     others = beside_remedies(verdict)
-    if remedies:
-        blocks.append(Notes(remedies, are_numbered=True))
+    blocks: list[Block] = [Sentence(verdict.sentence), *plan_blocks(verdict)]
     return [*blocks, Notes(others)] if others else blocks
 
 
+def plan_blocks(verdict: Findings) -> list[Block]:
+    """Show the plan: its lines, and what they save together."""
+    plan = verdict.plan
+    lines = [Notes([line.told for line in plan.lines], are_numbered=True)] if plan.lines else []
+    return [*lines, *([Sentence(plan.sentence)] if plan.sentence else [])]
+
+
 def beside_remedies(verdict: Findings) -> list[str]:
-    """Return what a verdict says besides its sentence and the remedies that it names."""
-    n_remedies = sum(row.named for row in verdict.remedies)
+    """Return what a verdict says besides its sentence and the lines of its plan."""
+    n_lines = len(verdict.plan.lines)
     caveat = [verdict.caveat] if verdict.caveat else []
-    basis = basis_of(verdict) if n_remedies else []
-    return [*verdict.actions[n_remedies:], *none_of(verdict), *caveat, *basis]
+    basis = basis_of(verdict) if n_lines else []
+    return [*verdict.actions[n_lines:], *none_of(verdict), *caveat, *basis]
 
 
 def none_of(verdict: Findings) -> list[str]:
     """Return a note if no remedy is known to save much, although the verdict is conclusive."""
-    if not verdict.is_searched or any(row.is_listed for row in verdict.remedies):
+    if not verdict.is_searched or verdict.plan.lines:
         return []
     if any(row.is_worth_saying for row in verdict.remedies):
         return [f"No remedy is sure to save {_WORTH} or more; `longpole whatif` lists what may."]
     return [f"No remedy that longpole knows saves {_WORTH} or more."]
 
 
-def little_of(verdict: Findings) -> list[str]:
-    """Return a note that counts the remedies with a gain that is not worth saying."""
-    number = sum(not row.is_worth_saying for row in verdict.remedies)
-    if not number:
-        return []
-    gain = "gains" if number == 1 else "gain"
-    return [f"{count(number, 'more remedy', 'more remedies')} {gain} less than {_WORTH}."]
+def rest_of(verdict: Findings) -> list[Remedy]:
+    """Return the remedies outside the plan that are worth saying: alternatives, and others.
+
+    Others would still save enough after all lines of the plan.
+    """
+    instead = {it for line in verdict.plan.lines for it in line.instead_of}
+    rows = [row for row in verdict.remedies if not row.named and row.is_worth_saying]
+    if not verdict.plan.lines:
+        return rows
+    return [row for row in rows if row.is_listed or row.remedy in instead]
 
 
 def basis_of(verdict: Findings) -> list[str]:
@@ -68,11 +75,6 @@ def basis_of(verdict: Findings) -> list[str]:
         return []
     part = f"{len(steps)} of the {n_all:,} {noun_of(verdict.window.unit)}s"
     return [f"Remedies and their gains are those of {part}: {steps[0]} to {steps[-1]}."]
-
-
-def left_out_of(verdict: Findings) -> list[str]:
-    """List what a short verdict leaves out, for outputs with more space."""
-    return [f"Also possible: {line}" for line in verdict.left_out]
 
 
 def with_gaps(verdict: Findings, length_ns: int) -> list[str]:
@@ -92,7 +94,7 @@ def ranked(remedies: Sequence[Remedy]) -> Notes:
 def _ranked_line(row: Remedy) -> str:
     evidence = f": {row.evidence}" if row.evidence else ""
     where = f" (event {row.events[0]})" if row.events else ""
-    _, _, saved = row.told
+    _, _, saved = row.saves
     if row.gain.high_by in _MISSING and row.gain.high >= _MUCH and row.gain.low < WORTH_SAYING:
         saved += ", depending on what the trace does not show"
     return f"{row.remedy}: {saved}{where}. {row.advice}{evidence}."

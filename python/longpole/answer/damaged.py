@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
+from longpole.answer.findings import Plan
 from longpole.answer.missing import window
 from longpole.answer.withheld import withheld
 from longpole.remedies.limits import (
@@ -40,8 +41,8 @@ def damaged(verdict: Verdict, parts: VerdictParts, damage: Damage) -> Verdict:
         record=None,
         sentence=told,
         actions=(),
+        plan=Plan(),
         caveat=None,
-        left_out=(),
     )
 
 

@@ -29,15 +29,13 @@ class Remedy(Data):
     name: str | None
     """The place, function or kernel it applies to; None for all."""
     named: bool
-    """Whether the verdict reports it."""
+    """Whether it is a line of the plan."""
     advice: str
     """What to change."""
     evidence: str
     """What the trace shows; empty if the advice contains it."""
     gain: Gain
     """What it saves of the mean step."""
-    then: float
-    """What it saves after the remedies listed before it."""
     changes: tuple[Change, ...]
     """Changes certain to be possible: `CriticalPath.what_if` with these, over the steps of
     `Verdict.remedy_steps`, returns the value of `gain`."""
@@ -45,16 +43,81 @@ class Remedy(Data):
     """Changes that may be possible; the same if there are no others."""
     events: tuple[int, ...]
     """Rows of `Trace.events` that show it best."""
-    told: tuple[float, float, str] = field(default=(0.0, 0.0, ""), metadata=HIDDEN)
-    """Smallest and largest share that it saves, and their wording."""
+    saves: tuple[float, float, str] = field(default=(0.0, 0.0, ""), metadata=HIDDEN)
+    """Smallest and largest share that it saves alone, and their wording."""
     is_listed: bool = field(default=False, metadata=HIDDEN)
-    """Whether the verdict lists it: as named, or as also possible."""
+    """Whether it is a line of the plan, or would surely save enough after all lines."""
     forms: tuple[Form, ...] = field(default=(), repr=False, metadata=HIDDEN)
 
     @property
     def is_worth_saying(self) -> bool:
         """Whether it may save enough to be worth saying."""
         return self.gain.high >= WORTH_SAYING
+
+    @property
+    def surely_saves(self) -> bool:
+        """Whether it surely saves enough to be worth saying."""
+        return self.gain.low >= WORTH_SAYING
+
+
+@dataclass(frozen=True, slots=True)
+class Saving(Data):
+    """What a line of a plan saves after those before it, as shares of the mean step."""
+
+    low: float
+    value: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLine(Data):
+    """A remedy in its place in the plan."""
+
+    remedy: RemedyId
+    """Identifier of the remedy."""
+    name: str | None
+    """The place, function or kernel it applies to; None for all."""
+    sides: tuple[Side, ...]
+    """What the plan shortens up to this line."""
+    effort: Effort
+    is_certain: bool
+    """Whether the change is known to be possible."""
+    advice: str
+    """What to change."""
+    evidence: str
+    """What the trace shows after the lines before it; empty if the advice contains it."""
+    then: Saving | None
+    """What it saves after the lines before it; None if that is not computed."""
+    gain: Gain | None
+    """What it saves together with the lines before it."""
+    instead_of: tuple[RemedyId, ...]
+    """Remedies that change what this line changes: they are alternatives, not additions."""
+    changes: tuple[Change, ...]
+    """Its certain changes, without what earlier lines change."""
+    hopeful_changes: tuple[Change, ...]
+    """Changes that may be possible; the same if there are no others."""
+    events: tuple[int, ...]
+    """Rows of `Trace.events` that show it best."""
+    told: str = field(default="", metadata=HIDDEN)
+    """The line in words."""
+    saves: tuple[float, float, str] = field(default=(0.0, 0.0, ""), metadata=HIDDEN)
+    """Smallest and largest share that it saves then, and their wording."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(Data):
+    """Remedies that work together, in their order."""
+
+    lines: tuple[PlanLine, ...] = ()
+    """At most four lines."""
+    gain: Gain | None = None
+    """What they save together of the mean step; None without lines."""
+    length_ns: int = 0
+    """Length of the step before, as in the sentence of the verdict."""
+    then_ns: tuple[int, int] | None = None
+    """Least and most length of the step after all lines."""
+    sentence: str = ""
+    """What several lines save together; empty for fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +172,8 @@ class Findings(Data):
     """What limits the program."""
     remedies: tuple[Remedy, ...]
     """Remedies, sorted by certain gain."""
+    plan: Plan
+    """What to change, one after another, and what that saves."""
     gains: dict[Side, Gain]
     """How much shorter it would be without each side; empty if the trace does not show it."""
     gaps: tuple[Gap, ...]
@@ -130,11 +195,9 @@ class Findings(Data):
     sentence: str
     """What limits the program, and by how much."""
     actions: tuple[str, ...]
-    """What to do, in at most three lines."""
+    """What to do: the lines of the plan, what takes most time, and what to record."""
     caveat: str | None
     """The strongest caveat, or None."""
-    left_out: tuple[str, ...]
-    """Further actions, and the caveat, if a short answer has no space for them."""
     is_searched: bool = field(default=False, metadata=HIDDEN)
     """Whether it reports remedies, if any save enough."""
     limited_by: tuple[str, str] | None = field(default=None, metadata=HIDDEN)

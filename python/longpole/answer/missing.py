@@ -51,6 +51,12 @@ def window(parts: VerdictParts) -> str:
     return f"{noun} takes {_taken(parts, taken_ns)}{computed}{clause}"
 
 
+def told_ns(parts: VerdictParts) -> int:
+    """Return the length of the window that the sentence tells."""
+    length_ns, _, _, total_ns = parts["lengths_ns"]
+    return total_ns // parts["n_windows"] if is_unusual(parts) else length_ns
+
+
 def usual_of(parts: VerdictParts) -> str:
     """Return which of several windows is shown: the median, or the shorter of two unlike ones."""
     _, min_ns, max_ns, _ = parts["lengths_ns"]

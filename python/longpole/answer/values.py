@@ -5,19 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from longpole.answer.actions import (
-    actions,
-    is_searched,
-    left_out_of,
-    named_of,
-    others_of,
-    saving,
-    told_interval,
-)
+from longpole.answer.actions import actions, is_searched, saving
 from longpole.answer.advice import advice
 from longpole.answer.blocks import verdict_blocks
-from longpole.answer.findings import Findings, Gap, Remedy, Span, Uncertainty
+from longpole.answer.findings import Findings, Gap, Plan, Remedy, Span, Uncertainty
 from longpole.answer.missing import step_range_ns
+from longpole.answer.plan import plan_in, would_save
 from longpole.answer.sentences import caveat, limit_words, sentence
 from longpole.remedies.catalogue import RemedyId, gained
 from longpole.remedies.limits import NoDevice, limit_of, with_cost
@@ -91,18 +84,19 @@ def verdict_of(parts: VerdictParts, facts: Facts) -> Verdict:
     uncertainty = parts["uncertainty"]
     has_device = not isinstance(parts["limit"], NoDevice)
     rows, failures = gained(facts) if has_device else ([], [])
-    named = named_of(rows, parts)
+    plan = plan_in(facts) if has_device else Plan()
+    named = {(line.remedy, line.name) for line in plan.lines}
     reason, record = advice(parts)
     told, against = sentence(parts), caveat(parts)
-    lines = actions(named, facts)
-    left_out = left_out_of(rows, named, facts)
-    listed = [*named, *others_of(rows, named, facts)]
+    lines = actions(plan, facts)
     against = " ".join(filter(None, [against, *failures])) or None
     return Verdict(
         limit=parts["limit"],
         remedies=tuple(
-            _remedy(row, is_named=row in named, is_listed=row in listed) for row in rows
+            _remedy(row, is_named=_key(row) in named, would_save=would_save(row, facts))
+            for row in rows
         ),
+        plan=plan,
         gains=parts["gains"],
         gaps=tuple(Gap(gap["duration_ns"], gap["event"], gap["busy_ns"]) for gap in parts["gaps"]),
         steps=tuple(parts["numbers"]),
@@ -120,13 +114,16 @@ def verdict_of(parts: VerdictParts, facts: Facts) -> Verdict:
         sentence=told,
         actions=tuple(lines),
         caveat=against,
-        left_out=tuple(left_out),
         is_searched=is_searched(parts),
         limited_by=limit_words(parts),
     )
 
 
-def _remedy(row: Gained, *, is_named: bool, is_listed: bool) -> Remedy:
+def _key(row: Gained) -> tuple[str, str | None]:
+    return row.remedy.id, row.found.name
+
+
+def _remedy(row: Gained, *, is_named: bool, would_save: bool) -> Remedy:
     found = row.found
     return Remedy(
         remedy=RemedyId(row.remedy.id),
@@ -137,12 +134,11 @@ def _remedy(row: Gained, *, is_named: bool, is_listed: bool) -> Remedy:
         advice=found.advice,
         evidence=found.evidence,
         gain=row.gain,
-        then=row.then,
         changes=tuple(found.careful),
         hopeful_changes=tuple(found.hopeful or found.careful),
         events=tuple(found.events),
-        told=(*told_interval(row), saving(row)),
-        is_listed=is_listed,
+        saves=(row.gain.low, row.gain.high, saving(row)),
+        is_listed=is_named or would_save,
         forms=tuple(found.forms),
     )
 

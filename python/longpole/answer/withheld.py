@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from longpole.answer.findings import Plan
 from longpole.answer.missing import window
 from longpole.remedies.limits import NotShown
 from longpole.words.wording import whole_percent
@@ -24,13 +25,13 @@ def withheld(verdict: Verdict, cause: Cause, reason: str, sentence: str) -> Verd
         verdict,
         limit=NotShown(cause),
         remedies=(),
+        plan=Plan(),
         gains={},
         reason=reason,
         record=None,
         sentence=sentence,
         actions=(),
         caveat=None,
-        left_out=(),
         limited_by=None,
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from longpole.answer.blocks import left_out_of, verdict_blocks, with_gaps
+from longpole.answer.blocks import verdict_blocks, with_gaps
 from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.mindspore import profile_answers, traces_and_profiles
 from longpole.cli.answer.problems import usage_errors
@@ -242,7 +242,7 @@ def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned])
 
 def _how_computed(verdict: Verdict) -> list[Block]:
     """Return the command that shows how savings are computed, with the ids it needs."""
-    ids = [*dict.fromkeys(str(row.remedy) for row in verdict.remedies if row.named)]
+    ids = [*dict.fromkeys(str(line.remedy) for line in verdict.plan.lines)]
     if not ids:
         return []
     command = f"`longpole whatif TRACE --remedy {ids[0]}`"
@@ -286,7 +286,7 @@ def _limiting_blocks(trace: Trace, found: Summary) -> list[Block]:
     wanted = {name for side in sides for name in _TABLES_OF_SIDES[side]} if sides else {*tables}
     shown = [table for name, table in tables.items() if name in wanted]
     others = [name for name in tables if name not in wanted]
-    notes = [*left_out_of(found.verdict), *_notes(trace, found, wanted)]
+    notes = _notes(trace, found, wanted)
     if others:
         noun, names = found.window.noun, listing(others)
         notes.append(f"Left out, because something else limits the {noun}: {names}.")
@@ -297,10 +297,10 @@ def _limiting_blocks(trace: Trace, found: Summary) -> list[Block]:
 
 
 def _sides(found: Summary) -> list[Side]:
-    """Return what limits the window, then what else the named remedies change."""
+    """Return what limits the window, then what else the plan changes."""
     verdict = found.verdict
-    named = [side for it in verdict.remedies if it.named for side in it.sides]
-    return [*dict.fromkeys([*verdict.sides, *(named if verdict.sides else [])])]
+    planned = [side for line in verdict.plan.lines for side in line.sides]
+    return [*dict.fromkeys([*verdict.sides, *(planned if verdict.sides else [])])]
 
 
 def _title(path: str, trace: Trace, found: Summary) -> str:

@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from longpole.answer.actions import surely_saves
 from longpole.diffs.rewrites import has_signature
 from longpole.diffs.values import Prediction
 from longpole.remedies.catalogue import remedies
@@ -87,7 +86,7 @@ def predictions(
     first: dict[str, Remedy] = {}
     for remedy in base.remedies:
         is_hidden = left_out is None or remedy.remedy in left_out
-        if surely_saves(remedy) and (not is_hidden or _is_signed(remedy, contents)):
+        if remedy.surely_saves and (not is_hidden or _is_signed(remedy, contents)):
             first.setdefault(remedy.remedy, remedy)
     replacing = {one.id for one in remedies() if one.replaces_launches}
     has_launches = any(

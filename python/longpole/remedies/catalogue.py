@@ -8,17 +8,18 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.engine.critical_path.changes import Drop, Insert, Replace, Scale
+from longpole.engine.critical_path.changes import Insert
 from longpole.remedies.gains import extended, gains_after, gains_of
 from longpole.remedies.limits import sides_of
 from longpole.remedies.model import EFFORTS, Found, Remedy
+from longpole.remedies.plan import Plan, Search, lines_of, plan_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator
 
-    from longpole.engine.critical_path.changes import Change
     from longpole.remedies.facts import Facts
     from longpole.remedies.gains import Gain
+    from longpole.remedies.plan import Candidate, Line
     from longpole.remedies.sides import Side
 
 CATALOGUE: Final = (
@@ -67,11 +68,6 @@ CATALOGUE: Final = (
 ENTRY_POINTS: Final = "longpole.remedies"
 """The entry point group with which other packages add remedies."""
 
-# Maximum number of places evaluated per remedy, and maximum number of remedies evaluated one after
-# another.
-_MOST_OF_ONE: Final = 8
-_MOST_IN_TURN: Final = 6
-
 # A remedy that gains this much more than what limits the program also shortens something else.
 _LEAST_MORE: Final = 0.005
 
@@ -96,16 +92,14 @@ class Gained:
     remedy: Remedy
     found: Found
     gain: Gain
-    then: float
-    """Gain after the remedies listed before it."""
     also: tuple[str, ...] = ()
     """What it shortens besides what limits the program, if that alone gains less."""
 
 
 class Together(NamedTuple):
-    """The gain of several remedies together."""
+    """Several remedies together, one after another."""
 
-    gain: Gain
+    lines: tuple[Line, ...]
     then: dict[Side, float]
     """How much shorter the rest would be without each side; empty if unknown."""
 
@@ -148,23 +142,36 @@ def gained(facts: Facts) -> tuple[list[Gained], list[str]]:
     tuple of list
         The places by certain gain, and a sentence for each remedy that failed.
     """
-    rows, failures = facts.once(_alone)
-    return _in_turn(facts, rows), failures
+    return facts.once(_alone)
+
+
+def planned(facts: Facts) -> Plan:
+    """Return the plan: remedies that work together, and what they save."""
+    return facts.once(_planned)
+
+
+def _planned(facts: Facts) -> Plan:
+    rows, _ = gained(facts)
+    return plan_of(facts, _searched, {_place(row): row.gain.value for row in rows})
+
+
+def _searched(facts: Facts) -> Search:
+    """Return where all remedies apply."""
+    return facts.once(_search)
+
+
+def _search(facts: Facts) -> Search:
+    return Search.of(facts, remedies())
 
 
 def _alone(facts: Facts) -> tuple[list[Gained], list[str]]:
     """Compute the gain of each place by itself, for every time of a step that was measured."""
     ends = [end.once(_alone)[0] for end in facts.ends()]
-    places, failures = [], []
-    for remedy in remedies():
-        try:
-            places += [(remedy.at(found), found) for found in [*remedy.find(facts)][:_MOST_OF_ONE]]
-        except Exception as error:  # noqa: BLE001 - one failing remedy must not break the verdict
-            what = ": ".join(filter(None, [type(error).__name__, str(error)]))
-            failures.append(f"Remedy {remedy.id} was skipped: {what}.")
-    rows = _with_gains(facts, places)
+    search = _searched(facts)
+    rows = _with_gains(facts, [*search.candidates()])
     for others in ends:
         rows = _widened(rows, others)
+    failures = [f"Remedy {name} was skipped: {why}." for name, why in search.failures.items()]
     return _ordered([_with_others(facts, row) for row in rows]), failures
 
 
@@ -176,7 +183,7 @@ def _widened(rows: list[Gained], others: list[Gained]) -> list[Gained]:
     for row in rows:
         is_of_both = places[_place(row)] == 2  # noqa: PLR2004 - one on each side
         gain = extended(row.gain, other_of[_place(row)].gain) if is_of_both else row.gain
-        wider.append(replace(row, gain=gain, then=gain.low))
+        wider.append(replace(row, gain=gain))
     return wider
 
 
@@ -185,12 +192,9 @@ def _place(row: Gained) -> tuple[str, str | None]:
     return row.remedy.id, row.found.name
 
 
-def _with_gains(facts: Facts, places: list[tuple[Remedy, Found]]) -> list[Gained]:
+def _with_gains(facts: Facts, places: list[Candidate]) -> list[Gained]:
     gains = gains_of(facts.core, [(found.careful, found.hopeful) for _, found in places])
-    return [
-        Gained(remedy, found, gain, then=gain.low)
-        for (remedy, found), gain in zip(places, gains, strict=True)
-    ]
+    return [Gained(*place, gain) for place, gain in zip(places, gains, strict=True)]
 
 
 def _with_others(facts: Facts, row: Gained) -> Gained:
@@ -201,21 +205,18 @@ def _with_others(facts: Facts, row: Gained) -> Gained:
     return replace(row, also=_also(row, limiting)) if is_more else row
 
 
-def together(facts: Facts, rows: Sequence[Gained]) -> Together:
+def together(facts: Facts, ids: Collection[str]) -> Together:
     """Compute the gain of several remedies in one graph, and what each side would gain then.
 
     If the host runs ahead, its work for the windows is before them, and what it would limit is not
     known.
     """
-    careful = [change for row in rows for change in row.found.careful]
-    hopeful = [change for row in rows for change in row.found.hopeful or row.found.careful]
-    [gain] = gains_of(facts.core, [(careful, hopeful)])
-    ids = {row.remedy.id for row in rows}
-    for end in facts.ends():
-        others = [row for row in end.once(_alone)[0] if row.remedy.id in ids]
-        if len(others) == len(rows):
-            gain = extended(gain, together(end, others).gain)
-    return Together(gain, {} if _is_ahead(facts) else gains_after(facts.core, careful))
+    first = [line.key for line in planned(facts).lines if line.remedy.id in ids]
+    keys = [_place(row) for row in gained(facts)[0] if row.remedy.id in ids]
+    lines = lines_of(facts, _searched, [*dict.fromkeys([*first, *keys])], ids)
+    careful = [change for line in lines for change in line.found.careful]
+    then = {} if _is_ahead(facts) or not lines else gains_after(facts.core, careful)
+    return Together(lines, then)
 
 
 def _is_ahead(facts: Facts) -> bool:
@@ -266,50 +267,3 @@ _ALSO: Final = {
     "kernel_delay": "delays between kernels",
 }
 """What a remedy may shorten in addition to its side: kinds of waits and delays, and other sides."""
-
-
-def _in_turn(facts: Facts, rows: list[Gained]) -> list[Gained]:
-    """Evaluate each of the first remedies after the previous ones, which can leave it no gain.
-
-    Remedies that may not be possible do not reduce the gain of others, and are evaluated last. A
-    remedy gains nothing if the previous ones drop all GPU activities that it changes.
-    """
-    if len(rows) < 2:  # noqa: PLR2004 - a single remedy has no other before it
-        return rows
-    first = sorted(rows[:_MOST_IN_TURN], key=lambda row: row.remedy.is_upper_bound)
-    changes: list[Change] = []
-    dropped: set[int] = set()
-    sets = []
-    for row in first:
-        if not _has_only(facts, row, dropped):
-            changes += row.found.careful
-            dropped |= _dropped(row)
-        sets.append([*changes])
-    together = [gain.value for gain in gains_of(facts.core, [(each, ()) for each in sets])]
-    before = [0.0, *together[:-1]]
-    then = {
-        id(row): min(max(now - earlier, 0.0), max(row.gain.low, 0.0))
-        for row, now, earlier in zip(first, together, before, strict=True)
-    }
-    return [replace(row, then=then.get(id(row), row.then)) for row in rows]
-
-
-# Changes of these kinds are of GPU activities themselves, not of their delays.
-_OF_WORK: Final = frozenset({None, "kernel", "copy", "communication"})
-_ON_DEVICE: Final = frozenset({"kernel", "copy", "fill"})
-
-
-def _has_only(facts: Facts, row: Gained, dropped: set[int]) -> bool:
-    """Whether a remedy changes GPU activities, and only those that are dropped."""
-    if not dropped:
-        return False
-    timed = [it for it in row.found.careful if isinstance(it, Drop | Replace | Scale)]
-    events = {event for it in timed if it.kind in _OF_WORK for event in it.events or ()}
-    works = {it for it in events if facts.place(it).kind in _ON_DEVICE}
-    return bool(works) and works <= dropped
-
-
-def _dropped(row: Gained) -> set[int]:
-    """Return the events that the certain changes of a remedy drop."""
-    drops = [it for it in row.found.careful if isinstance(it, Drop) and it.matching is None]
-    return {event for it in drops if it.kind in _OF_WORK for event in it.events or ()}

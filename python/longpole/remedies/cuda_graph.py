@@ -59,7 +59,7 @@ class _Stop(NamedTuple):
 
 
 def _find(facts: Facts) -> Iterator[Found]:
-    if facts.parts["gains"]["host"].value < _LEAST_OF_HOST:
+    if facts.gains_less("host", _LEAST_OF_HOST):
         return
     replays = {call.event for call in facts.calls("graph_launch")}
     equal: dict[tuple[str, ...], list[_Run]] = defaultdict(list)
@@ -120,7 +120,8 @@ def _blockers(facts: Facts) -> dict[int, list[_Stop]]:
         if call.event not in on_device:
             stops[call.lane].append(_Stop(call.start_ns, call.event))
     for copy in facts.copies:
-        if copy.call is not None and "Pageable" in facts.name(copy.event):
+        is_copied = copy.call is not None and copy.call not in facts.gone.events
+        if copy.call is not None and is_copied and "Pageable" in facts.name(copy.event):
             place = facts.place(copy.call)
             stops[place.lane].append(_Stop(place.start_ns, copy.call))
     return {lane: sorted(times) for lane, times in stops.items()}
@@ -224,5 +225,6 @@ REMEDY: Final = Remedy(
     "half of the host time in training",
     not_when="they are replayed already, or the host limits nothing",
     replaces_launches=True,
+    has_obstacles=True,
     find=_find,
 )

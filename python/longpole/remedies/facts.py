@@ -17,16 +17,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from longpole._core import is_own_frame
 from longpole.devices.peaks import Peaks, peaks_of
+from longpole.engine.critical_path.changes import Drop
 from longpole.engine.windows import noun_of
 from longpole.flops import Call, Work, call_of, work_of
 from longpole.flops.inputs import INPUT_ARGUMENTS, input_columns
+from longpole.remedies.gains import values_of
+from longpole.remedies.gone import Gone, removed_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from longpole._core import Facts as CoreFacts
-    from longpole.engine.critical_path.changes import TimeRange
+    from longpole.engine.critical_path.changes import Change, TimeRange
     from longpole.remedies.parts import VerdictParts
+    from longpole.remedies.sides import Side
     from longpole.words.recording import Options
 
 # A thread with a smaller share of the kernel launches does not count as a launching thread.
@@ -34,6 +38,10 @@ _LEAST_LAUNCHED: Final = 0.05
 
 # Number of kernels from which the launching threads are determined.
 _SAMPLED: Final = 10_000
+
+# Changes that remove the work of a side.
+_HOST: Final = tuple(Drop(kind=it) for it in ("operator", "runtime", "host_gap", "data_loading"))
+_KERNELS: Final = (Drop(kind="kernel"),)
 
 Built = TypeVar("Built")
 
@@ -46,6 +54,9 @@ class _InWindow(Protocol):
 
 
 InWindow = TypeVar("InWindow", bound=_InWindow)
+
+Query = str | tuple[str, ...]
+"""A kind of query: a word, or the roles of calls."""
 
 # The arguments of an operator with the types, strides and values of its inputs.
 _INPUTS: Final = ("Input type", "Input Strides", "Concrete Inputs")
@@ -191,18 +202,85 @@ class Facts:
         options: Options,
         devices: Mapping[int, Mapping[str, Any]] = MappingProxyType({}),
         ends: Callable[[], Iterable[Facts]] = tuple,
+        *,
+        gone: Gone | None = None,
     ) -> None:
         self.core = core
         self.parts = parts
         """Results of the core for the verdict: sides, gains, the data loader."""
         self.options = options
         """Names of options in the trace's profiler, for advice."""
+        self.gone = gone or Gone()
+        """What earlier changes removed: no query returns it."""
         self._devices = devices
         self._ends = ends
         self._of_roles: dict[tuple[str, ...], list[OnThread]] = {}
-        self._once: dict[Callable[[Facts], Any], Any] = {}
+        self._once: dict[Callable[[Facts], Any], tuple[Any, frozenset[Query]]] = {}
+        self._asked: set[Query] = set()
+        self._changes: tuple[Change, ...] = ()
+        self._is_open = False
         self._calls: dict[int, tuple[Call, Work | None] | None] = {}
         self._alike: dict[tuple[str, ...], tuple[Call, Work | None]] = {}
+
+    def without(self, changes: Sequence[Change], *, is_open: bool = False) -> Facts:
+        """Return the facts after changes, without what these remove.
+
+        If they are open, every side may gain enough then.
+        """
+        gone = removed_by(self, changes)
+        left = Facts(self.core, self.parts, self.options, self._devices, self._ends, gone=gone)
+        left._calls, left._alike = self._calls, self._alike
+        left._changes, left._is_open = (*self._changes, *changes), is_open
+        return left
+
+    def gains_less(self, side: Side, least: float, *, at_most: bool = False) -> bool:
+        """Whether removing a side gains less than a share, or `at_most` its upper bound does.
+
+        After changes, it is what the side gains then.
+        """
+        if self._is_open:
+            return False
+        if self._changes:
+            is_less = self._gains_then[side] < least
+        else:
+            gain = self.parts["gains"][side]
+            is_less = (gain.high if at_most else gain.value) < least
+        if is_less:
+            self._asked.add("gains")
+        return is_less
+
+    @cached_property
+    def _gains_then(self) -> dict[Side, float]:
+        """How much shorter the windows become without host or kernels, after the changes."""
+        sides: dict[Side, tuple[Drop, ...]] = {"host": _HOST, "kernels": _KERNELS}
+        sets = [self._changes, *((*self._changes, *removed) for removed in sides.values())]
+        before, *values = values_of(self.core, sets)
+        left = max(1.0 - before, 1e-9)
+        return {side: (it - before) / left for side, it in zip(sides, values, strict=True)}
+
+    def asked_by(self, find: Callable[[Facts], Iterable[Built]]) -> tuple[list[Built], set[Query]]:
+        """Return what a search finds, and the queries on which it depends."""
+        before, self._asked = self._asked, set()
+        try:
+            return [*find(self)], self._asked
+        finally:
+            self._asked = before
+
+    def has_lost(self, query: Query, before: Facts) -> bool:
+        """Whether a query returns less than it did before changes."""
+        lost = self.gone.events - before.gone.events
+        match query:
+            case "gains":
+                return True
+            case "threads" | "gaps":
+                return self.gone.spans.total_ns > before.gone.spans.total_ns
+            case "kernels" | "copies" | "launched":
+                works = (*before.kernels, *before.copies)
+                return any(work.event in lost for work in works)
+            case "waits":
+                return any(wait.call.event in lost for wait in before.waits)
+            case _:
+                return any(call.event in lost for call in before.calls(*query))
 
     @cached_property
     def windows(self) -> list[tuple[int, int]]:
@@ -271,9 +349,36 @@ class Facts:
     def once(self, build: Callable[[Facts], Built]) -> Built:
         """Return the result of a function of the facts, cached for all remedies."""
         if build not in self._once:
-            self._once[build] = build(self)
-        built: Built = self._once[build]
-        return built
+            before, self._asked = self._asked, set()
+            made = build(self)
+            self._once[build] = (made, frozenset(self._asked))
+            self._asked = before
+        built, asked = self._once[build]
+        self._asked |= asked
+        found: Built = built
+        return found
+
+    def _on_threads(self, kinds: Sequence[str], least_ns: int, *prefixes: str) -> list[OnThread]:
+        self._asked.add("threads")
+        rows = [*map(_on_thread, self.core.on_threads(kinds, least_ns, list(prefixes)))]
+        return self._left(rows)
+
+    def _left(self, rows: list[OnThread]) -> list[OnThread]:
+        """Return the events of threads that are not gone."""
+        if not self.gone:
+            return rows
+        events, spans = self.gone.events, self.gone.spans
+        return [
+            it
+            for it in rows
+            if it.event not in events and not spans.has(it.lane, it.start_ns, it.end_ns)
+        ]
+
+    def _left_works(self, rows: Iterable[tuple[Any, ...]]) -> list[Activity]:
+        """Return the GPU activities that are not gone."""
+        works = [*map(_activity, rows)]
+        events = self.gone.events
+        return [work for work in works if work.event not in events] if events else works
 
     def per_window(self, number: float) -> float:
         """Return the mean per window of a total over all windows."""
@@ -285,14 +390,12 @@ class Facts:
 
     def annotations(self, *prefixes: str) -> list[OnThread]:
         """List the annotations of threads whose names have one of some prefixes."""
-        rows = self.core.on_threads(["annotation"], 0, list(prefixes))
-        return [*map(_on_thread, rows)]
+        return self._on_threads(["annotation"], 0, *prefixes)
 
     def long_events(self, share: float) -> list[OnThread]:
         """List operators, calls, functions and annotations that take a given share of a window."""
         kinds = ["operator", "runtime", "driver", "python", "annotation"]
-        rows = self.core.on_threads(kinds, round(share * self.mean_ns), [])
-        return [*map(_on_thread, rows)]
+        return self._on_threads(kinds, round(share * self.mean_ns))
 
     @cached_property
     def has_stacks(self) -> bool:
@@ -301,22 +404,22 @@ class Facts:
 
     def operators(self, *prefixes: str) -> list[OnThread]:
         """List the operators whose names have one of some prefixes."""
-        return [*map(_on_thread, self.core.on_threads(["operator"], 0, list(prefixes)))]
+        return self._on_threads(["operator"], 0, *prefixes)
 
     def functions(self, *prefixes: str) -> list[OnThread]:
         """List the Python functions whose names have one of some prefixes."""
-        return [*map(_on_thread, self.core.on_threads(["python"], 0, list(prefixes)))]
+        return self._on_threads(["python"], 0, *prefixes)
 
     def calls(self, *roles: str) -> list[OnThread]:
         """List the runtime API calls with some roles; see `Trace.api_roles`."""
+        self._asked.add(roles)
         if roles not in self._of_roles:
-            self._of_roles[roles] = [*map(_on_thread, self.core.calls(list(roles)))]
+            self._of_roles[roles] = self._left([*map(_on_thread, self.core.calls(list(roles)))])
         return self._of_roles[roles]
 
     def calls_named(self, *prefixes: str) -> list[OnThread]:
         """List the calls of the runtime or driver whose names have one of some prefixes."""
-        rows = self.core.on_threads(["runtime", "driver"], 0, list(prefixes))
-        return [*map(_on_thread, rows)]
+        return self._on_threads(["runtime", "driver"], 0, *prefixes)
 
     def creates_context(self) -> list[int]:
         """Return the call that creates a GPU context, if it takes much of the windows."""
@@ -329,39 +432,39 @@ class Facts:
         rows = self.long_events(_MUCH / 2)
         return self.longest((row for row in rows if self.name(row.event) == name), 1)
 
-    @cached_property
+    @property
     def kernels(self) -> list[Activity]:
         """The kernels of the windows, including communication kernels."""
-        return self.long_kernels(0)
+        return self.once(_kernels)
 
     def long_kernels(self, least_ns: int) -> list[Activity]:
         """List the kernels of the windows that take at least `least_ns`."""
-        return [*map(_activity, self.core.activities(["kernel"], least_ns))]
+        self._asked.add("kernels")
+        return self._left_works(self.core.activities(["kernel"], least_ns))
 
-    @cached_property
+    @property
     def copies(self) -> list[Activity]:
         """The memcpys of the windows."""
-        return [*map(_activity, self.core.activities(["copy"], 0))]
+        return self.once(_copies)
 
-    @cached_property
+    @property
     def uploads(self) -> list[Activity]:
         """The memcpys from the host to a GPU."""
-        return [row for row in self.copies if self.direction(row.event) == "HtoD"]
+        return self.once(_uploads)
 
-    @cached_property
+    @property
     def downloads(self) -> list[Activity]:
         """The memcpys from a GPU to the host."""
-        return [row for row in self.copies if self.direction(row.event) == "DtoH"]
+        return self.once(_downloads)
 
     def direction(self, copy: int) -> str | None:
         """Return the direction of a memcpy, such as `HtoD`, if its name contains it."""
         return _direction(self.name(copy))
 
-    @cached_property
+    @property
     def waits(self) -> list[DeviceWait]:
         """The calls of the windows that waited for a GPU."""
-        rows = self.core.waits()
-        return [DeviceWait(OnThread(*call), operator, work) for call, operator, work in rows]
+        return self.once(_waits)
 
     @cached_property
     def host_pace_ns(self) -> int | None:
@@ -373,11 +476,15 @@ class Facts:
 
     def gaps(self, least_ns: int) -> list[ThreadGap]:
         """List gaps of threads of at least `least_ns` without an open operator or call."""
-        return [*map(ThreadGap._make, self.core.thread_gaps(least_ns))]
+        self._asked.add("gaps")
+        gaps = [*map(ThreadGap._make, self.core.thread_gaps(least_ns))]
+        spans = self.gone.spans
+        return [gap for gap in gaps if not spans.has(*gap.time_range)] if spans else gaps
 
     def launched_in(self, time_ranges: Sequence[TimeRange]) -> list[Activity]:
         """List the GPU activities launched in some time spans of threads."""
-        return [*map(_activity, self.core.launched_in(list(time_ranges)))]
+        self._asked.add("launched")
+        return self._left_works(self.core.launched_in(list(time_ranges)))
 
     def in_launch_order(self, works: Iterable[Activity]) -> list[list[Activity]]:
         """Return GPU activities in launch order, those of each thread and window together."""
@@ -553,6 +660,31 @@ class Facts:
     def shown_first(self, rows: Iterable[InWindow]) -> list[InWindow]:
         """Return rows in their original order, but with those of the shown window first."""
         return sorted(rows, key=lambda row: row.window != self.shown)
+
+
+def _kernels(facts: Facts) -> list[Activity]:
+    return facts.long_kernels(0)
+
+
+def _copies(facts: Facts) -> list[Activity]:
+    facts._asked.add("copies")  # noqa: SLF001 - a query of the facts themselves
+    return facts._left_works(facts.core.activities(["copy"], 0))  # noqa: SLF001
+
+
+def _uploads(facts: Facts) -> list[Activity]:
+    return [row for row in facts.copies if facts.direction(row.event) == "HtoD"]
+
+
+def _downloads(facts: Facts) -> list[Activity]:
+    return [row for row in facts.copies if facts.direction(row.event) == "DtoH"]
+
+
+def _waits(facts: Facts) -> list[DeviceWait]:
+    facts._asked.add("waits")  # noqa: SLF001 - a query of the facts themselves
+    rows = facts.core.waits()
+    waits = [DeviceWait(OnThread(*call), operator, work) for call, operator, work in rows]
+    left = {call.event for call in facts._left([wait.call for wait in waits])}  # noqa: SLF001
+    return [wait for wait in waits if wait.call.event in left]
 
 
 @lru_cache(1024)

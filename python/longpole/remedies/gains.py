@@ -65,6 +65,11 @@ def gains_of(
     return [*map(_gain, core.gains(sets))] if sets else []
 
 
+def values_of(core: CoreFacts, sets: Sequence[Sequence[Change]]) -> list[float]:
+    """Compute the gain of each set of certain changes at the estimated cost, without bounds."""
+    return core.values([[*map(parts_of, changes)] for changes in sets]) if sets else []
+
+
 def gains_of_sides(core: CoreFacts) -> dict[Side, Gain]:
     """Compute what removing each side gains."""
     return {side: _gain(parts) for side, parts in core.gains_of_sides()}

@@ -90,6 +90,8 @@ class Remedy:
     """Whether even its lower bound is an upper bound, because it may not be possible."""
     replaces_launches: bool = False
     """Whether it replaces many launches by one, so that their number shows if it was applied."""
+    has_obstacles: bool = False
+    """Whether waits, allocations or copies can prevent it, so that removing these may open it."""
     is_computed: bool = True
     """Whether its changes model the gain; otherwise it has none and is only reported."""
     find: Callable[[Facts], Iterable[Found]] = field(repr=False)

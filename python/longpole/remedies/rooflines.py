@@ -79,7 +79,7 @@ def sized_kernels(facts: Facts) -> list[Sized]:
 
 
 def _sized_kernels(facts: Facts) -> list[Sized]:
-    if facts.parts["gains"]["kernels"].high < _LEAST_OF_KERNELS:
+    if facts.gains_less("kernels", _LEAST_OF_KERNELS, at_most=True):
         return []
     of_operator: dict[int, list[Activity]] = defaultdict(list)
     for kernel in facts.kernels:

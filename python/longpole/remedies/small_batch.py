@@ -29,7 +29,7 @@ _MOST_OF_HOST: Final = 0.1
 
 def _find(facts: Facts) -> Iterator[Found]:
     n_processors = facts.n_processors
-    if n_processors is None or facts.parts["gains"]["host"].value > _MOST_OF_HOST:
+    if n_processors is None or not facts.gains_less("host", _MOST_OF_HOST):
         return
     if not _is_on_one_stream(facts):
         return

@@ -269,6 +269,12 @@ impl Facts {
         Ok(gains.into_iter().map(gain).collect())
     }
 
+    /// Returns the gain of each set of certain changes at the estimated cost of recording.
+    fn values(&self, py: Python<'_>, sets: Vec<Vec<ChangeParts>>) -> PyResult<Vec<f64>> {
+        let sets = sets.into_iter().map(|set| self.changes(set)).collect::<PyResult<Vec<_>>>()?;
+        enter(py, None, None, |progress| self.inquiry.values(&self.facts(), &sets, progress))
+    }
+
     /// Returns the gain of each side.
     fn gains_of_sides(&self, py: Python<'_>) -> PyResult<Vec<(&'static str, GainParts)>> {
         let gains = enter(py, None, None, |progress| {

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+<<<<<<< HEAD
 from longpole.answer.blocks import beside_remedies, with_gaps
+=======
+from longpole.answer.blocks import beside_remedies, rest_of, with_gaps
+from longpole.engine.critical_path.explain import kinds_chart
+>>>>>>> 1ac1e46e (remedies: a plan of changes that work together, and what it saves)
 from longpole.engine.recording_cost import unused_timings
 from longpole.plot.step_lanes import device_parts, step_columns
 from longpole.report.blocks import Bar, Notes, Sentence, color_of
@@ -16,7 +21,7 @@ from longpole.words.wording import count, duration, memory_size, share, short_na
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
 
-    from longpole.answer.findings import Findings, Remedy
+    from longpole.answer.findings import Findings, PlanLine, Remedy
     from longpole.engine.critical_path.path import CriticalPath
     from longpole.engine.windows import Window
     from longpole.report.sections import Part
@@ -26,6 +31,8 @@ if TYPE_CHECKING:
     from longpole.tables.roofline import Roofline
     from longpole.tables.summary import Summary
     from longpole.trace.trace import Trace
+
+    Told = PlanLine | Remedy
 
 _MOST_DEVICES: Final = 4
 
@@ -90,12 +97,13 @@ def path_stack(path: CriticalPath, name: str) -> Stack:
 
 
 def gain_parts(trace: Trace, found: Summary, key: str) -> Iterator[Part]:
-    """Show what to do: remedies as intervals, then the rest of the verdict."""
+    """Show what to do: the plan as intervals, then the rest of the verdict."""
     verdict = found.verdict
-    named = [remedy for remedy in verdict.remedies if remedy.named and remedy.is_listed]
-    others = [remedy for remedy in verdict.remedies if remedy.is_listed and not remedy.named]
-    if named:
-        yield _intervals(trace, named, found.window)
+    lines, others = verdict.plan.lines, rest_of(verdict)
+    if lines:
+        yield _intervals(trace, lines, found.window)
+    if verdict.plan.sentence:
+        yield Sentence(verdict.plan.sentence)
     more = beside_remedies(verdict)
     if more:
         yield Notes(more)
@@ -105,25 +113,25 @@ def gain_parts(trace: Trace, found: Summary, key: str) -> Iterator[Part]:
         yield Section(key, title, [rows], is_folded=True)
 
 
-def _intervals(trace: Trace, remedies: Sequence[Remedy], window: Window) -> Intervals:
+def _intervals(trace: Trace, remedies: Sequence[Told], window: Window) -> Intervals:
     seen = _in_window(trace, [event for remedy in remedies for event in remedy.events], window)
     return Intervals([_interval(remedy, seen, window) for remedy in remedies])
 
 
-def _interval(remedy: Remedy, seen: Container[int], window: Window) -> Interval:
+def _interval(remedy: Told, seen: Container[int], window: Window) -> Interval:
     """Return the interval of a remedy, with its first event.
 
     If that event is outside the window, also the longest part of a thread in the window that the
     remedy changes.
     """
-    low, high, words = remedy.told
+    low, high, words = remedy.saves
     evidence = f": {remedy.evidence}" if remedy.evidence else ""
     event = next(iter(remedy.events), None)
     time_range = None if event is None or event in seen else _time_range(remedy, window)
     return Interval(f"{remedy.advice}{evidence}.", low, high, words, event, time_range)
 
 
-def _time_range(remedy: Remedy, window: Window) -> tuple[int, int] | None:
+def _time_range(remedy: Told, window: Window) -> tuple[int, int] | None:
     """Return the longest part of the window that a remedy changes: its start and length."""
     parts = [
         (max(start_ns, window.start_ns), min(end_ns, window.end_ns))

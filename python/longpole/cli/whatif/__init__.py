@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from longpole.answer import Remedy, Verdict
-from longpole.answer.blocks import basis_of, little_of, none_of, ranked, with_gaps
+from longpole.answer.blocks import basis_of, none_of, plan_blocks, ranked, rest_of, with_gaps
 from longpole.answer.sentences import catching_up
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of
@@ -58,9 +58,8 @@ _FACTOR: Final = re.compile(
     r"(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) ?(?P<unit>[%xX]?)"
 )
 _NO_FAMILY: Final = "other"
-_ORDER: Final = (
-    'Sorted by certain gain ("up to" counts half); of similar gains, the easiest is first.'
-)
+_OTHERS: Final = "Alone, or instead of a line of the plan:"
+_MAY: Final = "What may save something:"
 _SURELY: Final = "Of remedies, the changes that surely hold are applied."
 _WORK: Final = frozenset(
     ("operator", "runtime", "host_gap", "data_loading", "kernel", "copy", "communication")
@@ -243,11 +242,9 @@ def _changed_answer(
 
 
 def _ranking(name: str, trace: Trace, found: Found) -> Answer:
-    """Rank remedies by gain."""
+    """Show the plan, and the other remedies that are worth saying."""
     verdict = found.verdict
-    rows = verdict.remedies
-    little = little_of(verdict)
-    helpful = [row for row in rows if row.is_worth_saying]
+    rows, others = verdict.remedies, rest_of(verdict)
     document = Document(
         schema=SCHEMA,
         **known_of(name, trace, found, verdict),
@@ -255,16 +252,23 @@ def _ranking(name: str, trace: Trace, found: Found) -> Answer:
         blocks=lambda: [
             Headline(f"{name_of(name)}: {found.title}"),
             Sentence(verdict.sentence),
-            *([ranked(helpful)] if helpful else []),
-            *([] if helpful else [Notes(none_of(verdict))]),
-            *([Notes(little)] if little else []),
-            *([Notes([_ORDER, *basis_of(verdict)])] if helpful[1:] else []),
-            *_own_changes(found.path, helpful),
+            *plan_blocks(verdict),
+            *_beside_plan(verdict, others),
+            *_own_changes(found.path, verdict),
             *timing_blocks(trace.removed_cost),
         ],
         records=lambda: [_record(name, row) for row in rows],
     )
     return document, exit_code_of(verdict)
+
+
+def _beside_plan(verdict: Verdict, others: Sequence[Remedy]) -> list[Block]:
+    """Show the remedies outside the plan, and what the search covered."""
+    none, basis = none_of(verdict), basis_of(verdict) if verdict.remedies else []
+    blocks: list[Block] = [Notes(none)] if none else []
+    if others:
+        blocks += [Sentence(_OTHERS if verdict.plan.lines else _MAY), ranked(others)]
+    return [*blocks, *([Notes(basis)] if basis else [])]
 
 
 def _selected(chosen: list[tuple[Change, int]]) -> list[Block]:
@@ -309,14 +313,15 @@ def _with_gaps(verdict: Verdict, length_ns: int) -> list[Block]:
     ]
 
 
-def _own_changes(path: CriticalPath, remedies: Sequence[Remedy]) -> list[Block]:
+def _own_changes(path: CriticalPath, verdict: Verdict) -> list[Block]:
     """Show how to try other changes: half of the largest kind of work on the path, or one remedy.
 
     Waits and unexplained time are not work, so they are not suggested.
     """
     kinds = (row["kind"] for row in path.kind_totals if row["kind"] in _WORK)
     tries = [f"`--scale {kind}=50%`" for kind in kinds][:1]
-    tries += [f"`--remedy {row.remedy}`" for row in remedies[:1]]
+    ids = [line.remedy for line in verdict.plan.lines] or [row.remedy for row in verdict.remedies]
+    tries += [f"`--remedy {one}`" for one in ids[:1]]
     told = f"To compute one change, add for example {' or '.join(tries)}."
     return [Notes([told])] if tries else []
 

@@ -1,0 +1,188 @@
+"""What changes remove from a program, and what they claim: events and times of threads."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from longpole.engine.critical_path.changes import Drop, Insert, RemoveWait, Replace, Scale
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from longpole.engine.critical_path.changes import Change, TimeRange
+    from longpole.remedies.facts import Facts
+
+# Kinds of events on devices, and kinds of time that are those of an activity itself, not of the
+# delay before it.
+_ON_DEVICE: Final = frozenset({"kernel", "copy", "fill"})
+_OF_EVENTS: Final = frozenset({None, "kernel", "copy", "communication", "operator", "runtime"})
+
+
+class Spans:
+    """Times of threads, which do not overlap."""
+
+    def __init__(self, time_ranges: Iterable[TimeRange] = ()) -> None:
+        spans: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for lane, start_ns, end_ns in sorted(time_ranges):
+            of_lane = spans[lane]
+            if of_lane and start_ns <= of_lane[-1][1]:
+                of_lane[-1] = (of_lane[-1][0], max(of_lane[-1][1], end_ns))
+            else:
+                of_lane.append((start_ns, end_ns))
+        self._of_lanes: Mapping[int, list[tuple[int, int]]] = dict(spans)
+
+    def __bool__(self) -> bool:
+        return bool(self._of_lanes)
+
+    def __iter__(self) -> Iterator[TimeRange]:
+        for lane, spans in self._of_lanes.items():
+            yield from ((lane, start_ns, end_ns) for start_ns, end_ns in spans)
+
+    @property
+    def total_ns(self) -> int:
+        """Their total length."""
+        return sum(end_ns - start_ns for _, start_ns, end_ns in self)
+
+    def has(self, lane: int, start_ns: int, end_ns: int) -> bool:
+        """Whether a time range lies in one of them."""
+        spans = self._of_lanes.get(lane)
+        if spans is None:
+            return False
+        place = bisect_right(spans, start_ns, key=lambda span: span[0]) - 1
+        return place >= 0 and end_ns <= spans[place][1]
+
+    def rest_of(self, time_range: TimeRange) -> Iterator[TimeRange]:
+        """Yield the parts of a time range that are in none of them."""
+        lane, start_ns, end_ns = time_range
+        spans = self._of_lanes.get(lane, [])
+        place = max(bisect_right(spans, start_ns, key=lambda span: span[0]) - 1, 0)
+        for from_ns, until_ns in spans[place:]:
+            if from_ns >= end_ns:
+                break
+            if start_ns < from_ns:
+                yield (lane, start_ns, from_ns)
+            start_ns = max(start_ns, until_ns)
+        if start_ns < end_ns:
+            yield (lane, start_ns, end_ns)
+
+
+@dataclass(frozen=True)
+class Gone:
+    """What changes remove: no obstacle, no cause and no evidence any more."""
+
+    events: frozenset[int] = frozenset()
+    """Activities, calls that no longer wait, and calls that launch nothing else."""
+    spans: Spans = field(default_factory=Spans)
+    """Times of threads that take no time."""
+
+    def __bool__(self) -> bool:
+        return bool(self.events or self.spans)
+
+
+def removed_by(facts: Facts, changes: Iterable[Change]) -> Gone:
+    """Return what changes remove, together with what is gone from the facts already."""
+    events, time_ranges = set(facts.gone.events), [*facts.gone.spans]
+    for change in changes:
+        if isinstance(change, RemoveWait):
+            events |= _no_longer_waiting(facts, change)
+        elif isinstance(change, Drop) and change.matching is None and change.kind in _OF_EVENTS:
+            time_ranges += change.time_ranges or ()
+            for event in change.events or ():
+                place = facts.place(event)
+                if place.kind in _ON_DEVICE or change.kind == "runtime":
+                    events.add(event)
+                else:
+                    time_ranges.append(place.time_range)
+    return Gone(frozenset(events | _without_work(facts, events)), Spans(time_ranges))
+
+
+def _no_longer_waiting(facts: Facts, change: RemoveWait) -> set[int]:
+    """Return the calls whose wait a change removes."""
+    if change.kind != "sync_return" or change.matching is not None:
+        return set()
+    if change.events is not None:
+        return {*change.events}
+    calls = [wait.call for wait in facts.waits]
+    if change.time_ranges is None:
+        return {call.event for call in calls}
+    spans = Spans(change.time_ranges)
+    return {it.event for it in calls if spans.has(it.lane, it.start_ns, it.start_ns)}
+
+
+def _without_work(facts: Facts, gone: set[int]) -> set[int]:
+    """Return the calls that launched nothing but what is gone."""
+    works = [*facts.kernels, *facts.copies]
+    calls = {work.call for work in works if work.event in gone and work.call is not None}
+    if not calls:
+        return set()
+    left = Counter(work.call for work in works if work.event not in gone)
+    return {call for call in calls if not left[call]}
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What changes shorten: GPU activities, and times of threads."""
+
+    works: frozenset[int] = frozenset()
+    spans: Spans = field(default_factory=Spans)
+
+    def __or__(self, other: Claims) -> Claims:
+        return Claims(self.works | other.works, Spans([*self.spans, *other.spans]))
+
+    def total_ns(self, facts: Facts) -> int:
+        """Return the time of all that is claimed."""
+        return self.spans.total_ns + sum(facts.place(it).duration_ns or 0 for it in self.works)
+
+    def without(self, other: Claims) -> Claims:
+        """Return what the others do not claim."""
+        rest = (part for span in self.spans for part in other.spans.rest_of(span))
+        return Claims(self.works - other.works, Spans(rest))
+
+
+def claims_of(facts: Facts, changes: Iterable[Change]) -> Claims:
+    """Return what changes shorten. Delays, waits and inserted costs are not claimed."""
+    works: set[int] = set()
+    time_ranges: list[TimeRange] = []
+    for change in changes:
+        if isinstance(change, RemoveWait | Insert) or change.kind not in _OF_EVENTS:
+            continue
+        time_ranges += change.time_ranges or ()
+        for event in change.events or ():
+            place = facts.place(event)
+            if place.kind in _ON_DEVICE:
+                works.add(event)
+            else:
+                time_ranges.append(place.time_range)
+    return Claims(frozenset(works), Spans(time_ranges))
+
+
+def unclaimed(facts: Facts, changes: Sequence[Change], claims: Claims) -> list[Change]:
+    """Return changes, limited to what is not claimed."""
+    if not claims.works and not claims.spans:
+        return [*changes]
+    return [left for change in changes for left in _unclaimed(facts, change, claims)]
+
+
+def _unclaimed(facts: Facts, change: Change, claims: Claims) -> Iterator[Change]:
+    is_claim = isinstance(change, Scale | Drop | Replace) and change.kind in _OF_EVENTS
+    if not is_claim or (change.events is None and change.time_ranges is None):
+        yield change
+        return
+    if change.time_ranges is not None:
+        rest = [part for it in change.time_ranges for part in claims.spans.rest_of(it)]
+        if rest:
+            yield replace(change, time_ranges=rest)
+        return
+    events = [it for it in change.events or () if not _is_claimed(facts, it, claims)]
+    if events:
+        yield replace(change, events=events)
+
+
+def _is_claimed(facts: Facts, event: int, claims: Claims) -> bool:
+    place = facts.place(event)
+    if place.kind in _ON_DEVICE:
+        return event in claims.works
+    return claims.spans.has(place.lane, place.start_ns, place.end_ns)

@@ -1,0 +1,386 @@
+"""The plan: remedies one after another, with what each saves then and all save together.
+
+At each place stands the remedy that saves most after those before it; of those within 3 points, the
+one of least effort. Removing an obstacle counts with what it opens: a remedy is looked for again in
+the facts without what the earlier ones removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from longpole.engine.critical_path.changes import RemoveWait
+from longpole.remedies.gains import WORTH_SAYING, extended, gains_of, values_of
+from longpole.remedies.gone import Claims, claims_of, unclaimed
+from longpole.remedies.model import EFFORTS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from longpole.engine.critical_path.changes import Change
+    from longpole.remedies.facts import Facts, Query
+    from longpole.remedies.gains import Gain
+    from longpole.remedies.model import Found, Remedy
+
+MOST_LINES: Final = 4
+"""Maximum number of lines of a plan."""
+
+# Savings that differ by less count as alike: the easier change comes first.
+_ALIKE: Final = 0.03
+
+# Least saving of a change that may not be possible.
+_LEAST_BOUND: Final = 0.05
+
+# Maximum number of remedies tried at each place, of these that may open others, and of exchanges.
+_MOST_TRIED: Final = 8
+_MOST_OPENING: Final = 2
+_MOST_EXCHANGED: Final = 6
+
+# Maximum number of places of one remedy that are tried.
+_MOST_OF_ONE: Final = 8
+
+# A remedy that mostly claims what a line claims is an alternative to it.
+_MOSTLY: Final = 0.5
+
+Key = tuple[str, str | None]
+"""What identifies a place to which a remedy applies: the remedy and the name of the place."""
+
+
+class Saved(NamedTuple):
+    """What a line of a plan saves after those before it, as shares of the mean window."""
+
+    low: float
+    value: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a plan."""
+
+    remedy: Remedy
+    found: Found
+    """The place, after the lines before it; its changes touch nothing that those claim."""
+    then: Saved
+    gain: Gain
+    """What this line and those before it save together."""
+
+    @property
+    def key(self) -> Key:
+        """What identifies the place."""
+        return self.remedy.id, self.found.name
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Remedies that work together."""
+
+    lines: tuple[Line, ...] = ()
+    alternatives: Mapping[Key, int] = field(default_factory=dict)
+    """For each remedy that changes what a line changes, the index of that line."""
+    rest: Mapping[Key, float] = field(default_factory=dict)
+    """For each remedy that is no line, what it would save after all lines."""
+
+    @property
+    def gain(self) -> Gain | None:
+        """What all lines save together; None without lines."""
+        return self.lines[-1].gain if self.lines else None
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether each line is known to be possible."""
+        return not any(line.remedy.is_upper_bound for line in self.lines)
+
+
+class Candidate(NamedTuple):
+    """A place to which a remedy applies."""
+
+    remedy: Remedy
+    found: Found
+
+    @property
+    def key(self) -> Key:
+        """What identifies the place."""
+        return self.remedy.id, self.found.name
+
+
+class Search:
+    """What each remedy finds in some facts, and the queries on which that depends."""
+
+    def __init__(self, facts: Facts, remedies: Sequence[Remedy]) -> None:
+        self.facts, self.remedies = facts, remedies
+        self.failures: dict[str, str] = {}
+        """Why a remedy failed, by its id."""
+        self._known: dict[str, tuple[list[Found], set[Query]]] = {}
+
+    @classmethod
+    def of(cls, facts: Facts, remedies: Sequence[Remedy]) -> Search:
+        """Search the places of all remedies."""
+        found = cls(facts, remedies)
+        for remedy in remedies:
+            found._look_for(remedy)
+        return found
+
+    def _look_for(self, remedy: Remedy) -> None:
+        try:
+            self._known[remedy.id] = self.facts.asked_by(remedy.find)
+        except Exception as error:  # noqa: BLE001 - one failing remedy must not break the verdict
+            self.failures[remedy.id] = ": ".join(filter(None, [type(error).__name__, str(error)]))
+
+    def after(self, changes: Sequence[Change]) -> Search:
+        """Search again after changes, only what depends on a query that returns less than before.
+
+        A remedy that found nothing finds nothing after changes either, unless these remove what
+        prevented it, or it was not searched because its side gains little.
+        """
+        found = Search(self.facts.without(changes), self.remedies)
+        found._known = {**self._known}
+        lost: dict[Query, bool] = {}
+        for remedy in self.remedies:
+            founds, asked = self._known.get(remedy.id, ([], set()))
+            if founds or remedy.has_obstacles or "gains" in asked:
+                for query in asked - lost.keys():
+                    lost[query] = found.facts.has_lost(query, self.facts)
+                if any(lost[query] for query in asked):
+                    found._look_for(remedy)
+        return found
+
+    def opened_by(self, changes: Sequence[Change]) -> Search:
+        """Search again after changes what these may open."""
+        found = Search(self.facts.without(changes, is_open=True), self.remedies)
+        for remedy in self.remedies:
+            if remedy.has_obstacles and remedy.id in self._known:
+                found._look_for(remedy)
+        return found
+
+    def candidates(self) -> Iterator[Candidate]:
+        """Yield the places to which remedies apply."""
+        for remedy in self.remedies:
+            founds, _ = self._known.get(remedy.id, ([], set()))
+            for found in founds[:_MOST_OF_ONE]:
+                yield Candidate(remedy.at(found), found)
+
+
+SearchOf = Callable[[Any], Search]
+"""What returns the places that are found in some facts."""
+
+
+@dataclass(frozen=True)
+class _State:
+    """The lines so far, and what they leave."""
+
+    search: Search
+    lines: tuple[Candidate, ...] = ()
+    changes: tuple[Change, ...] = ()
+    claims: Claims = field(default_factory=Claims)
+    value: float = 0.0
+
+    def left(self, one: Candidate) -> Candidate:
+        """Return a candidate, limited to what the lines do not claim."""
+        facts = self.search.facts
+        careful = unclaimed(facts, one.found.careful, self.claims)
+        hopeful = unclaimed(facts, one.found.hopeful, self.claims)
+        return one._replace(found=replace(one.found, careful=careful, hopeful=hopeful))
+
+    def with_line(self, one: Candidate, value: float, search: Search) -> _State:
+        """Return the state after one more line."""
+        every = (*one.found.careful, *one.found.hopeful)
+        claims = self.claims | claims_of(self.search.facts, every)
+        changes = (*self.changes, *one.found.careful)
+        return _State(search, (*self.lines, one), changes, claims, value)
+
+
+class _Tried(NamedTuple):
+    one: Candidate
+    value: float
+    """What it saves with the lines before it."""
+    score: float
+    """The same, with what it opens."""
+    opens: bool
+    """Whether another remedy saves enough only after it."""
+
+
+def plan_of(facts: Facts, search_of: SearchOf, alone: Mapping[Key, float]) -> Plan:
+    """Choose the lines of the plan; `alone` is what each place saves by itself."""
+    search = search_of(facts)
+    state = _State(search)
+    openers: set[Key] = set()
+    last = _tried(state, alone)
+    while len(state.lines) < MOST_LINES and (best := _best(state, last)) is not None:
+        after = state.search.after(best.one.found.careful)
+        openers |= {best.one.key} if best.opens else set()
+        state = state.with_line(best.one, best.value, after)
+        last = _tried(state, alone, is_last=len(state.lines) == MOST_LINES)
+    state, lines = _sure(facts, state, openers)
+    lines = _at_ends(facts, lines, search_of)
+    chosen = {line.key for line in lines}
+    others = [it for it in search.candidates() if it.key not in chosen]
+    rest = {row.one.key: row.value - state.value for row in last}
+    return Plan(lines, _alternatives(facts, state.lines, others), rest)
+
+
+def _sure(facts: Facts, state: _State, openers: set[Key]) -> tuple[_State, tuple[Line, ...]]:
+    """Return the lines that surely save enough, or open the next one."""
+    lines = _lines(facts, state.lines)
+    for place in reversed(range(len(lines))):
+        is_opener = lines[place].key in openers and place + 1 < len(lines)
+        if lines[place].then.low < WORTH_SAYING and not is_opener:
+            left = (*state.lines[:place], *state.lines[place + 1 :])
+            return _sure(facts, replace(state, lines=left), openers)
+    return state, lines
+
+
+def lines_of(
+    facts: Facts, search_of: SearchOf, keys: Sequence[Key], ids: Collection[str]
+) -> tuple[Line, ...]:
+    """Return lines for some places in their order, then those that they open of some remedies."""
+    state, left = _State(search_of(facts)), [*keys]
+    while True:
+        ones = {it.key: it for it in state.search.candidates() if it.remedy.id in ids}
+        taken = {one.key for one in state.lines}
+        key = next((key for key in (*left, *ones) if key in ones and key not in taken), None)
+        if key is None:
+            return _at_ends(facts, _lines(facts, state.lines), search_of)
+        one = state.left(ones[key])
+        state = state.with_line(one, 0.0, state.search.after(one.found.careful))
+
+
+def _tried(state: _State, alone: Mapping[Key, float], *, is_last: bool = False) -> list[_Tried]:
+    """Try the remedies with the largest gains after the lines so far."""
+    chosen = {one.key for one in state.lines}
+    ones = [it for it in state.search.candidates() if it.remedy.is_computed]
+    ones = [it for it in ones if it.key not in chosen]
+    # What applies only after earlier lines has no gain of its own yet.
+    ones.sort(key=lambda it: -alone.get(it.key, 1.0))
+    ones = [state.left(one) for one in ones[:_MOST_TRIED]]
+    ones = [one for one in ones if one.found.careful]
+    sets = [(*state.changes, *one.found.careful) for one in ones]
+    values = values_of(state.search.facts.core, sets)
+    tried = [
+        _Tried(one, value, value, opens=False) for one, value in zip(ones, values, strict=True)
+    ]
+    return tried if is_last else _with_opened(state, tried)
+
+
+def _with_opened(state: _State, tried: list[_Tried]) -> list[_Tried]:
+    """Count what removing an obstacle opens, for the remedies that remove most of them."""
+    opening = [row for row in tried if _removes_waits(row.one.found)]
+    opening.sort(key=lambda row: -row.value)
+    opened: list[tuple[_Tried, tuple[Change, ...]]] = []
+    for row in opening[:_MOST_OPENING]:
+        search = state.search.opened_by(row.one.found.careful)
+        after = state.with_line(row.one, row.value, search)
+        lefts = [after.left(it) for it in search.candidates()]
+        opened += [(row, (*after.changes, *it.found.careful)) for it in lefts]
+    most: dict[Key, float] = {}
+    values = values_of(state.search.facts.core, [changes for _, changes in opened])
+    for (row, _), value in zip(opened, values, strict=True):
+        most[row.one.key] = max(most.get(row.one.key, 0.0), value)
+    return [_scored(state, row, most.get(row.one.key, 0.0)) for row in tried]
+
+
+def _scored(state: _State, row: _Tried, opened: float) -> _Tried:
+    """Count half of what a remedy saves together with what it opens, which is another line.
+
+    Of a remedy that may not be possible, half counts.
+    """
+    more = max(row.value - state.value, (opened - state.value) / 2)
+    by = 0.5 if row.one.remedy.is_upper_bound else 1.0
+    return row._replace(score=state.value + by * more, opens=opened > row.value + WORTH_SAYING)
+
+
+def _removes_waits(found: Found) -> bool:
+    return any(isinstance(change, RemoveWait) for change in found.careful)
+
+
+def _best(state: _State, tried: Sequence[_Tried]) -> _Tried | None:
+    """Return the remedy that saves most; of those that save about as much, the easiest."""
+    worth = [row for row in tried if row.score - state.value >= _least(row.one.remedy)]
+    most = max((row.score for row in worth), default=0.0)
+    alike = [row for row in worth if row.score >= most - _ALIKE]
+    return min(alike, key=_ease, default=None)
+
+
+def _least(remedy: Remedy) -> float:
+    return _LEAST_BOUND if remedy.is_upper_bound else WORTH_SAYING
+
+
+def _ease(row: _Tried) -> tuple[int, bool, float]:
+    remedy = row.one.remedy
+    return EFFORTS.index(remedy.effort), remedy.is_upper_bound, -row.score
+
+
+# What the lines save.
+
+
+def _lines(facts: Facts, ones: Sequence[Candidate]) -> tuple[Line, ...]:
+    """Compute what the chosen lines save, within bounds for every cost of recording."""
+    careful: list[tuple[Change, ...]] = [()]
+    hopeful: list[tuple[Change, ...]] = [()]
+    mixed = []
+    for one in ones:
+        most = one.found.hopeful or one.found.careful
+        mixed += [(*hopeful[-1], *most), (*careful[-1], *most), (*hopeful[-1], *one.found.careful)]
+        careful.append((*careful[-1], *one.found.careful))
+        hopeful.append((*hopeful[-1], *most))
+    gains = gains_of(facts.core, [*zip(careful, hopeful, strict=True)][1:])
+    values = iter(values_of(facts.core, mixed))
+    lines: list[Line] = []
+    before: Gain | None = None
+    least = most_before = 0.0
+    for one, gain in zip(ones, gains, strict=True):
+        all_most, with_most, with_least = next(values), next(values), next(values)
+        then = Saved(gain.low, gain.value, gain.high)
+        if before is not None:
+            steps = [gain.value - least, all_most - most_before]
+            steps += [with_most - least, with_least - most_before]
+            low = min(*steps, gain.low - before.low)
+            high = max(*steps, gain.high - before.high)
+            then = Saved(low, gain.value - least, high)
+        lines.append(Line(one.remedy, one.found, then, gain))
+        before, least, most_before = gain, gain.value, all_most
+    return tuple(lines)
+
+
+def _at_ends(facts: Facts, lines: tuple[Line, ...], search_of: SearchOf) -> tuple[Line, ...]:
+    """Extend what the lines save to what they save if a step takes another measured time."""
+    for end in facts.ends():
+        state = _State(search_of(end))
+        for line in lines:
+            ones = state.search.candidates()
+            one = next((it for it in ones if it.key == line.key), None)
+            if one is None:
+                break
+            left = state.left(one)
+            state = state.with_line(left, 0.0, state.search.after(left.found.careful))
+        if len(state.lines) == len(lines):
+            others = _lines(end, state.lines)
+            lines = tuple(map(_extended, lines, others))
+    return lines
+
+
+def _extended(line: Line, other: Line) -> Line:
+    low, high = min(line.then.low, other.then.low), max(line.then.high, other.then.high)
+    then = line.then._replace(low=low, high=high)
+    return replace(line, then=then, gain=extended(line.gain, other.gain))
+
+
+def _alternatives(
+    facts: Facts, lines: Sequence[Candidate], others: Iterable[Candidate]
+) -> dict[Key, int]:
+    """Return for each other remedy that changes mostly what a line changes the index of it."""
+    of_lines = [_claims(facts, line) for line in lines]
+    found = {}
+    for one in others:
+        own = _claims(facts, one)
+        own_ns = own.total_ns(facts)
+        lefts = [own.without(other).total_ns(facts) for other in of_lines]
+        if own_ns and lefts and min(lefts) <= (1 - _MOSTLY) * own_ns:
+            found[one.key] = lefts.index(min(lefts))
+    return found
+
+
+def _claims(facts: Facts, one: Candidate) -> Claims:
+    return claims_of(facts, (*one.found.careful, *one.found.hopeful))
