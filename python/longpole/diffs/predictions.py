@@ -86,7 +86,11 @@ def predictions(
     first: dict[str, Remedy] = {}
     for remedy in base.remedies:
         is_hidden = left_out is None or remedy.remedy in left_out
-        if remedy.surely_saves and (not is_hidden or _is_signed(remedy, contents)):
+        if (
+            remedy.is_listed
+            and remedy.surely_saves
+            and (not is_hidden or _is_signed(remedy, contents))
+        ):
             first.setdefault(remedy.remedy, remedy)
     replacing = {one.id for one in remedies() if one.replaces_launches}
     has_launches = any(
