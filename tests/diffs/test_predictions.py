@@ -87,7 +87,7 @@ def test_what_was_not_applied_is_not_judged(pair):
 
 def test_of_a_part_of_a_remedy_at_least_that_part_is_predicted():
     def verdict(gain_ns: int, low: float, high: float) -> SimpleNamespace:
-        row = {"remedy": "allocation", "then": low}
+        row = {"remedy": "allocation", "is_listed": True, "surely_saves": True}
         gain = SimpleNamespace(duration_ns=gain_ns, low=low, high=high)
         remedy = SimpleNamespace(effort="code", **row, gain=gain)
         return SimpleNamespace(status="ok", remedies=[remedy])
@@ -98,7 +98,7 @@ def test_of_a_part_of_a_remedy_at_least_that_part_is_predicted():
 
 @pytest.mark.parametrize(("new", "n_applied"), [(34.0, 0), (1.0, 1)])
 def test_a_graph_that_gains_nothing_anymore_was_not_applied(new, n_applied):
-    row = {"remedy": "cuda_graph", "then": 0.2, "effort": "code"}
+    row = {"remedy": "cuda_graph", "is_listed": True, "surely_saves": True, "effort": "code"}
     gain = SimpleNamespace(duration_ns=1_000, low=0.2, high=0.3)
     base = SimpleNamespace(status="ok", remedies=[SimpleNamespace(**row, gain=gain)])
     without = SimpleNamespace(status="ok", remedies=[])

@@ -119,7 +119,7 @@ def test_fused_kernels_with_other_names_or_gains_are_another_program(other):
 
 
 def test_without_products_more_than_the_possible_gain_is_another_program():
-    row = {"remedy": "fused_pointwise", "then": 0.2, "effort": "code"}
+    row = {"remedy": "fused_pointwise", "is_listed": True, "surely_saves": True, "effort": "code"}
     remedy = SimpleNamespace(**row, gain=SimpleNamespace(duration_ns=1_000, low=0.2, high=0.3))
     base = SimpleNamespace(status="ok", remedies=[remedy])
     without = SimpleNamespace(status="ok", remedies=[])
@@ -167,7 +167,7 @@ def test_the_same_kernels_are_one_program():
 
 
 def test_a_remedy_with_a_signature_that_is_missing_was_not_applied():
-    row = {"remedy": "fused_attention", "then": 0.2, "effort": "code"}
+    row = {"remedy": "fused_attention", "is_listed": True, "surely_saves": True, "effort": "code"}
     remedy = SimpleNamespace(**row, gain=SimpleNamespace(duration_ns=1_000, low=0.2, high=0.3))
     base = SimpleNamespace(status="ok", remedies=[remedy])
     without = SimpleNamespace(status="ok", remedies=[])

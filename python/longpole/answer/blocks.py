@@ -63,8 +63,6 @@ def rest_of(verdict: Findings) -> list[Remedy]:
     """
     instead = {it for line in verdict.plan.lines for it in line.instead_of}
     rows = [row for row in verdict.remedies if not row.named and row.is_worth_saying]
-    if not verdict.plan.lines:
-        return rows
     return [row for row in rows if row.is_listed or row.remedy in instead]
 
 

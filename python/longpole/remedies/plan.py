@@ -81,7 +81,7 @@ class Plan:
     alternatives: Mapping[Key, int] = field(default_factory=dict)
     """For each remedy that changes what a line changes, the index of that line."""
     rest: Mapping[Key, float] = field(default_factory=dict)
-    """For each remedy that is no line, what it would save after all lines."""
+    """For each remedy outside the plan, what it would save after all lines."""
 
     @property
     def gain(self) -> Gain | None:

@@ -245,6 +245,8 @@ def _ranking(name: str, trace: Trace, found: Found) -> Answer:
     """Show the plan, and the other remedies that are worth saying."""
     verdict = found.verdict
     rows, others = verdict.remedies, rest_of(verdict)
+    if not verdict.plan.lines:
+        others = [row for row in rows if row.is_worth_saying]
     document = Document(
         schema=SCHEMA,
         **known_of(name, trace, found, verdict),
