@@ -33,8 +33,9 @@ def read(document, path):
 
 def told(answer):
     """Return what an answer says, without times of a clock."""
-    rows = [(row.remedy, row.gain, row.then, len(row.changes)) for row in answer.remedies]
-    return (answer.limit, answer.gains, answer.verdict.sentence, answer.steps, rows)
+    rows = [(row.remedy, row.gain, len(row.changes)) for row in answer.remedies]
+    plan = [(line.remedy, line.then, line.gain) for line in answer.verdict.plan.lines]
+    return (answer.limit, answer.gains, answer.verdict.sentence, answer.steps, rows, plan)
 
 
 def shuffled(document, dice):

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-<<<<<<< HEAD
-from longpole.answer.blocks import beside_remedies, with_gaps
-=======
 from longpole.answer.blocks import beside_remedies, rest_of, with_gaps
-from longpole.engine.critical_path.explain import kinds_chart
->>>>>>> 1ac1e46e (remedies: a plan of changes that work together, and what it saves)
 from longpole.engine.recording_cost import unused_timings
 from longpole.plot.step_lanes import device_parts, step_columns
 from longpole.report.blocks import Bar, Notes, Sentence, color_of
