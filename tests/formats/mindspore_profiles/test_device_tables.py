@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from longpole.cli.program import run
-from longpole.mindspore import ProfileError, offline_analyse
+from longpole.mindspore import ProfileError, offline_analyse, op_analyse
 from mindspore_files import case, cpu_profile, given, write
 
 KERNELS = (
@@ -194,3 +194,21 @@ def test_chosen_steps_alone_are_in_the_table_of_steps(tmp_path, capsys):
     [warned] = json.loads(capsys.readouterr().out)["warnings"]
     assert warned["message"].endswith("none of the steps 9 to 9 is there")
     assert warned["effect"] == "no steps are shown; the profile has 4, 5, 6"
+
+
+def test_op_analyse_reads_exported_files_of_one_device_of_several(tmp_path):
+    exported(tmp_path)
+    found = op_analyse(tmp_path, ["MatMul", "ReLU"])
+    assert [(row.op_side, row.input_shapes, row.n_runs, row.total_ns) for row in found.rows] == [
+        ("device", "4,4;4,4", 1, 30_000),
+        ("device", "8,8;8,8", 1, 10_000),
+    ]
+    assert [each.code for each in found.findings] == ["unknown_operator"]
+    other = tmp_path / "rank-4_20250101_ascend_ms/ASCEND_PROFILER_OUTPUT"
+    other.mkdir(parents=True)
+    write(other / "kernel_details.csv", *KERNELS[:2])
+    with pytest.raises(ProfileError, match="the devices with operators are 3, 4"):
+        op_analyse(tmp_path, "MatMul")
+    assert [row.n_runs for row in op_analyse(tmp_path, "MatMul", 4).rows] == [1]
+    with pytest.raises(ProfileError, match="none of the operators is in the profile"):
+        op_analyse(tmp_path, "ReLU", 4)

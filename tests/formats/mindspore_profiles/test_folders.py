@@ -68,7 +68,9 @@ def test_a_rank_that_fails_is_named_beside_the_answer_of_the_others(tmp_path, ca
     cpu_profile(tmp_path, 0)
     cpu_profile(tmp_path, 3)
     (tmp_path / "step_trace_profiling_3.txt").write_text("")
-    assert run(["summary", str(tmp_path)]) == 0
+    assert run(["check", str(tmp_path)]) == 1
+    capsys.readouterr()
+    assert run(["summary", str(tmp_path)]) == 1
     text = " ".join(capsys.readouterr().out.split())
     assert "rank 0" in text
     assert "rank 3: the step trace is empty: the rank is not analysed [empty_file]" in text

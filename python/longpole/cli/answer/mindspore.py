@@ -142,7 +142,7 @@ def _figures(folder: str, found: Analysis) -> Answer:
             *(record for device in found.devices for record in _device_records(folder, device)),
         ],
     )
-    return document, exit_codes.OK
+    return document, exit_codes.FINDINGS if found.failed else exit_codes.OK
 
 
 def _in_short(found: Analysis, warnings: Sequence[Warned]) -> list[Block]:
@@ -167,7 +167,8 @@ def _problems(folder: str, found: Analysis, *, strict: bool) -> Answer:
         ],
         records=lambda: [_record(folder, each) for each in warnings],
     )
-    return document, exit_codes.FINDINGS if strict and warnings else exit_codes.OK
+    is_wrong = bool(found.failed or (strict and warnings))
+    return document, exit_codes.FINDINGS if is_wrong else exit_codes.OK
 
 
 def _record(folder: str, warned: Warned) -> Record:

@@ -1,7 +1,7 @@
 """The cost of each operator by input shapes: `op_analyse`.
 
 The launches are in `{cpu,gpu}_framework`, one per line; the times in `{cpu,gpu}_op_detail_info`
-and, for GPU kernels, in `gpu_activity_data`.
+and, for GPU kernels, in `gpu_activity_data`. Of an Ascend device, both are in its exported files.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from longpole.formats.mindspore.device_tables import DeviceTables, read_devices
 from longpole.formats.mindspore.executions import (
     LONGEST_NS,
     Executions,
@@ -24,7 +26,6 @@ from longpole.formats.mindspore.text import CsvFile, TextFile, exact_ns
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
     import polars as pl
 
@@ -57,7 +58,8 @@ class OpRow:
 
     asked: str
     """The requested operator or type."""
-    op_side: Literal["cpu", "gpu"]
+    op_side: Literal["cpu", "gpu", "device"]
+    """Where it ran; `device` for an Ascend device."""
     op_type: str
     input_shapes: str
     n_runs: int
@@ -91,17 +93,18 @@ def op_analyse(
     op_name: str | Sequence[str],
     device_id: int | None = None,
 ) -> OpAnalysis:
-    """Return the cost of operators by input shapes, on the CPU and on a GPU.
+    """Return the cost of operators by input shapes, on the CPU, a GPU or an Ascend device.
 
     Parameters
     ----------
     path
-        A MindSpore profile folder, in any layout.
+        A MindSpore profile folder, in any layout, or a folder with exported files of Ascend
+        devices (`PROF_*`, `*_ascend_ms`).
     op_name
-        One or more types (`"MatMul"`) or names (`"MatMul-op79"`) of operators. A name that is not
-        in the profile becomes a finding.
+        One or more types (`"MatMul"`) or names (`"MatMul-op79"`) of operators; exported files have
+        types only. A name that is not in the profile becomes a finding.
     device_id
-        The device; optional if the profile has only one.
+        The device, or rank; optional if the profile has only one.
 
     Raises
     ------
@@ -111,13 +114,53 @@ def op_analyse(
         The profile or the device does not exist, or a file of the pair is missing.
     """
     names = _checked(op_name, device_id)
-    files = _chosen(find_ranks(path), device_id)
-    found = analyse_operators(files, names)
+    folder = Path(path)
+    try:
+        found = analyse_operators(_chosen(find_ranks(path), device_id), names)
+    except ProfileError:
+        devices = [each for each in read_devices(folder) if each.shapes]
+        if not devices:
+            raise
+        found = _of_device(_chosen_device(devices, device_id), names)
     if not found.rows:
         message = f"none of the operators is in the profile: {', '.join(names)[:200]}"
         hint = "name types such as 'MatMul', or names such as 'MatMul-op79'"
-        raise ProfileError(files.folder, "unknown_operator", message, hint=hint)
+        raise ProfileError(folder, "unknown_operator", message, hint=hint)
     return found
+
+
+def _chosen_device(devices: Sequence[DeviceTables], device_id: int | None) -> DeviceTables:
+    having = [each for each in devices if device_id is None or (each.rank or 0) == device_id]
+    if len(having) != 1:
+        known = ", ".join(str(each.rank or 0) for each in devices)
+        code = "several_ranks" if having else "no_such_rank"
+        message = f"the devices with operators are {known}"
+        raise ProfileError(devices[0].folder, code, message, hint="name one with device_id")
+    return having[0]
+
+
+def _of_device(device: DeviceTables, names: Sequence[str]) -> OpAnalysis:
+    """Return the rows of an Ascend device, from its exported files."""
+    rows: list[OpRow] = []
+    findings = Findings()
+    for name in names:
+        shapes = [each for each in device.shapes if each.type == name]
+        rows += [
+            OpRow(
+                asked=name,
+                op_side="device",
+                op_type=each.type,
+                input_shapes=each.input_shapes or "",
+                n_runs=each.n_runs,
+                total_ns=each.total_ns,
+                kernels_ns=each.total_ns,
+                mean_ns=each.total_ns / each.n_runs if each.n_runs else None,
+            )
+            for each in shapes
+        ]
+        if not shapes:
+            findings.add("unknown_operator", device.folder, None, name)
+    return OpAnalysis(device.rank or 0, rows, (*device.findings, *findings.all()))
 
 
 def _checked(op_name: str | Sequence[str], device_id: int | None) -> list[str]:
