@@ -12,7 +12,7 @@ from longpole.testing import TraceBuilder
 from oracles.rewriting import edited
 from oracles.simulator import Machine, Run
 from oracles.simulator.catalogue import item_to_host
-from oracles.simulator.program import Frame
+from oracles.simulator.program import Busy, Frame
 from oracles.simulator.programs import COMPUTE, training
 from oracles.simulator.ranks import write_ranks
 from oracles.simulator.ranks_programs import random_ranks
@@ -114,6 +114,39 @@ def test_a_remedy_and_its_reverse_are_one_program():
     assert (applied.verdict, undone.verdict) == ("improvement", "regression")
     assert undone.undone == ("fused_attention",)
     assert "the new side lacks what fused_attention gave the base" in undone.sentence
+
+
+@needs_cases
+def test_other_options_and_a_rewrite_are_one_program_in_both_directions():
+    sides = [PROGRAMS / f"attention.{side}.json.gz" for side in ("stack", "after")]
+    applied, undone = longpole.diff(*sides), longpole.diff(*sides[::-1])
+    assert applied.is_one_program
+    assert undone.is_one_program
+    assert (applied.signs, undone.undone) == (("fused_attention",), ("fused_attention",))
+
+
+@needs_cases
+@pytest.mark.parametrize("program", ["loader", "download", "transposes"])
+def test_stacks_on_one_side_alone_are_no_change(program):
+    sides = [PROGRAMS / f"{program}.{side}.json.gz" for side in ("before", "stack")]
+    for pair in (sides, sides[::-1]):
+        found = longpole.diff(*pair)
+        assert found.is_one_program
+        assert found.verdict in {"neutral", "inconclusive"}
+        assert not any(change.relation == "reshaped" for change in found.changes)
+
+
+def test_a_gap_is_named_though_one_side_records_python_functions(tmp_path):
+    def later(item):
+        is_layer = isinstance(item, Frame) and item.name.startswith("nn.Module: ")
+        return [Busy(400_000), item] if is_layer else [item]
+
+    program = training(3, steps=6, world_size=1)
+    Run(program, Machine(seed=1)).write(tmp_path / "base.json")
+    Run(edited(program, later), Machine(seed=1), python_frames=True).write(tmp_path / "new.json")
+    sides = (tmp_path / "base.json", tmp_path / "new.json")
+    for pair in (sides, sides[::-1]):
+        assert "What changed most: host time outside operators" in longpole.diff(*pair).sentence
 
 
 @needs_cases

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.diffs.aliases import aliases_of
 from longpole.diffs.judgement import is_beyond_noise, moderated_t
+from longpole.diffs.machine import has_python, most_of_python_ns
 from longpole.diffs.matching import match_sequences, places_of
 from longpole.diffs.sequences import activities, operators
 from longpole.diffs.sides import one_of
@@ -56,6 +57,11 @@ class Group:
     """Time in each step of both sides, in ns."""
     counts: tuple[NDArray[np.int64], NDArray[np.int64]]
     events: tuple[NDArray[np.uint32], NDArray[np.uint32]]
+
+    @property
+    def change_ns(self) -> float:
+        """Return by how much its time in a mean step changed, in any direction."""
+        return abs(float(self.times_ns[1].mean() - self.times_ns[0].mean()))
 
     @property
     def has_same_counts(self) -> bool:
@@ -129,9 +135,10 @@ def work_of(base: Side, new: Side) -> Work:
     groups = collected.groups()
     t = _standard_errors(groups)
     n_steps = base.n_steps + new.n_steps
-    hosts_differ = _has_python(base) != _has_python(new)
+    hosts_differ = has_python(base) != has_python(new)
+    most_ns = max(most_of_python_ns(side) for side in (base, new)) if hosts_differ else 0.0
     stands_out = [
-        not (hosts_differ and group.kind in _HOST_KINDS)
+        not (hosts_differ and _is_by_python(group, most_ns))
         and (
             _is_structural(group)
             or (each is not None and is_beyond_noise(each, n_steps, len(groups)))
@@ -147,13 +154,13 @@ def work_of(base: Side, new: Side) -> Work:
     )
 
 
-def _has_python(side: Side) -> bool:
-    """Whether Python functions are recorded.
+def _is_by_python(group: Group, most_ns: float) -> bool:
+    """Whether recording Python functions on one side may have made a change of host work.
 
-    On one side alone, they cost time and split host time in another way, so changes of host work
-    are not those of the program.
+    It changes what recording operators and calls costs in an unknown way.
     """
-    return bool((side.events["kind"] == "python").any())
+    is_between = group.kind in {"host_gap", "data_loading"}
+    return group.kind in _HOST_KINDS and not (is_between and group.change_ns > most_ns)
 
 
 def _is_structural(group: Group) -> bool:
@@ -208,7 +215,8 @@ class _Collected:
         """Add host work outside operators, by name, and handoffs between threads."""
         import polars as pl
 
-        rows = tuple(map(_named_rows, self.sides))
+        is_folded = has_python(self.sides[0]) != has_python(self.sides[1])
+        rows = tuple(_named_rows(side, is_folded=is_folded) for side in self.sides)
         aliases = aliases_of(self.sides, (_events_by_name(rows[0]), _events_by_name(rows[1])))
         for number, side in enumerate(self.sides):
             each = rows[number].select("kind", "plain").unique(maintain_order=True)
@@ -379,18 +387,36 @@ def _coded(
     return found.select("event", "row", code=by_name.fill_null(pl.col("code_of_name"))), alone
 
 
-def _named_rows(side: Side) -> pl.DataFrame:
-    """Return the rows of host work outside operators with the name of each, or null for loading."""
+def _named_rows(side: Side, *, is_folded: bool) -> pl.DataFrame:
+    """Return the rows of host work outside operators with the name of each, or null for loading.
+
+    If Python functions are folded, their time is that of the event around them.
+    """
     import polars as pl
 
     text = pl.col("name").cast(pl.String)
     plain = text.str.replace(*STEP_NAME).str.replace_all(ADDRESS, "")
     rows = side.work.filter(one_of("kind", (*_BY_NAME, "data_loading")))
+    if is_folded:
+        rows = rows.with_columns(event=_outside_python(side)[rows["event"]])
     rows = rows.with_columns(name=side.events["name"].gather(rows["event"]))
     names = rows.select("name").unique(maintain_order=True).with_columns(plain=plain)
     rows = rows.join(names, on="name", how="left", nulls_equal=True, maintain_order="left")
     is_loading = pl.col("kind") == "data_loading"
     return rows.with_columns(plain=pl.when(~is_loading).then("plain"))
+
+
+def _outside_python(side: Side) -> pl.Series:
+    """Return for each event itself, or the event around the Python functions that it is in."""
+    import numpy as np
+    import polars as pl
+
+    is_python = np.append((side.events["kind"] == "python").fill_null(value=False), False)
+    parents = np.append(side.events["parent"].cast(pl.Int64).fill_null(-1), -1)
+    found = np.arange(len(parents) - 1)
+    while (inside := is_python[found]).any():
+        found = np.where(inside, parents[found], found)
+    return pl.Series("event", found).replace(-1, None).cast(pl.UInt32)
 
 
 def _events_by_name(rows: pl.DataFrame) -> dict[tuple[str, str | None], list[int]]:

@@ -28,6 +28,7 @@ from longpole.diffs.runs import (
     details,
     lengths_ns,
     runs_of,
+    shaped_alike,
     traces_of,
     whole_ranks,
 )
@@ -66,8 +67,8 @@ _NOTHING_TO_COMPARE: Final = (
     "applies. If they do, add --same-program."
 )
 _PYTHON_ON_ONE_SIDE: Final = (
-    "Only one side records Python functions, which takes time and splits host time in another "
-    "way: changes of host work are not named."
+    "Only one side records Python functions, which takes time. Changes of host work that this may "
+    "have made are not named."
 )
 _DAMAGED: Final = "A trace is damaged: lost records cannot be distinguished from changes."
 
@@ -128,7 +129,7 @@ def diff(
         runs_of(side, _question(as_recorded, step_time_ns, step=step, **question))
         for side, step_time_ns in zip(given, step_times_ns, strict=True)
     ]
-    sides = counted_alike(sides)
+    sides = shaped_alike(counted_alike(sides))
     late = late_rank(sides, question.get("step_name"))
     old, now = details(sides[0].usual, sides[1].usual, None if late is None else late.rank)
     work = work_of(old, now)
@@ -271,6 +272,7 @@ def _answer(
         path=evidence.path,
         counts=evidence.counts,
         undone=evidence.undone,
+        signs=evidence.signs,
         predictions=compared(evidence.predictions, judgement.interval),
         late_rank=evidence.late_rank,
         machine=evidence.machine,

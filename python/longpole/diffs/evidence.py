@@ -12,7 +12,13 @@ from longpole.diffs.judgement import FEWEST
 from longpole.diffs.machine import Machine, Threads, machine_of, mean_on_one_machine_ns
 from longpole.diffs.predictions import predictions
 from longpole.diffs.remains import is_gone
-from longpole.diffs.rewrites import contents_of, contents_of_trace, same_kernels
+from longpole.diffs.rewrites import (
+    contents_of,
+    contents_of_trace,
+    same_kernels,
+    signed_alone,
+)
+from longpole.diffs.runs import has_shapes
 from longpole.diffs.setups import differing, setups_of
 from longpole.diffs.values import Counts
 
@@ -46,6 +52,8 @@ class Evidence:
     is_one_recording: bool = False
     left_out: tuple[int, ...] = ()
     """Ranks that are left out, because a trace is damaged."""
+    signs: tuple[str, ...] = ()
+    """Remedies of which the new side has the kernels, if these alone show one program."""
     undone: tuple[str, ...] = ()
     """Remedies that only the base has applied, if these alone show that both are one program."""
     late_rank: LateRank | None = None
@@ -89,9 +97,13 @@ def evidence_of(
         turned = [Counts(row.what, row.new, row.base) for row in counts]
         asked["contents"] = contents[::-1]
         undone = predictions(new.verdict, base.verdict, back, turned, **asked)
+    signs: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    if is_rewritten and not found and not undone:
+        signs = signed_alone(*contents), signed_alone(*contents[::-1])
     return Evidence(
-        is_one_program=not is_rewritten or bool(found or undone),
-        undone=tuple(row.remedy for row in undone),
+        is_one_program=not is_rewritten or bool(found or undone or any(signs)),
+        undone=(*(row.remedy for row in undone), *signs[1]),
+        signs=signs[0],
         is_stated=is_same_program and not is_alike,
         predictions=found,
         counts=counts,
@@ -159,14 +171,6 @@ def _options(sides: list[Runs]) -> set[tuple[bool, bool]]:
 def _has_python(trace: Trace) -> bool:
     """Whether Python functions are recorded."""
     return bool((trace.events["kind"] == "python").any())
-
-
-def has_shapes(trace: Trace) -> bool:
-    """Whether the shapes of tensors are recorded, and were read."""
-    return any(
-        (args := trace.args(category)) is not None and "Input Dims" in args.columns
-        for category in trace.categories
-    )
 
 
 def are_timed(sides: list[Runs]) -> bool:

@@ -19,7 +19,7 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Final
 
 from longpole.diffs.judgement import FEWEST, Intervals, limits_of
-from longpole.diffs.machine import mean_on_one_machine_ns
+from longpole.diffs.machine import has_python, mean_on_one_machine_ns, most_of_python_ns
 from longpole.rows.statistics.ranks import robust_spread
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ N_COSTS: Final = 11
 # 2 %. The host does if recording costs more than 1/500 of the step.
 _OF_RUNS: Final = (0.02, 0.10)
 _HOST_LIMITS: Final = 1 / 500
+
+# Without the most that recording Python functions may cost, at least this part of a step is left.
+_LEAST_LEFT: Final = 0.2
 
 # Operators of machines that differ by less run at the same speed.
 _SAME_SPEED: Final = 0.002
@@ -104,7 +107,16 @@ def intervals_of(
     at_any_cost = _hull([estimated, *others])
     change = _change_on_one_machine(sides, pair, machine, are_timed=are_timed)
     whole = at_any_cost if change is None else _hull([at_any_cost, (change, change)])
+    if has_python(pair[0]) != has_python(pair[1]):
+        at_any_cost, whole = (_with_python(it, pair) for it in (at_any_cost, whole))
     return Intervals(whole, at_any_cost, estimated, _spread_of(sides, are_timed=are_timed))
+
+
+def _with_python(interval: Interval, pair: tuple[Side, Side]) -> Interval:
+    """Extend an interval to the change without Python functions that only one side recorded."""
+    base, new = (max(1 - most_of_python_ns(it) / max(it.mean_ns, 1.0), _LEAST_LEFT) for it in pair)
+    low, high = ((1 + end) * new / base - 1 for end in interval)
+    return _hull([interval, (low, high)])
 
 
 def _hull(intervals: Sequence[Interval]) -> Interval:

@@ -27,6 +27,9 @@ _FEWEST: Final = 8
 # Kinds of work that a faster CPU speeds up.
 HOST_KINDS: Final[tuple[WorkKind, ...]] = ("operator", "runtime", "host_gap", "data_loading")
 
+# Recording a Python function costs less than this (PyTorch 2 with stacks: 0.2 to 2 us).
+_MOST_OF_FUNCTION_NS: Final = 3_000
+
 _NUMBERS: Final = r"\d+"
 
 
@@ -55,6 +58,26 @@ class Threads(NamedTuple):
     of_steps: float
     """Of the thread that runs the steps."""
     others: float
+
+
+def has_python(side: Side) -> bool:
+    """Whether Python functions are recorded."""
+    return bool((side.events["kind"] == "python").any())
+
+
+def most_of_python_ns(side: Side) -> float:
+    """Return the most that recording Python functions may have cost in a mean step.
+
+    Only functions on the thread of the steps count.
+    """
+    functions = side.events.filter(side.events["kind"] == "python")
+    if functions.is_empty():
+        return 0.0
+    main = side.steps["event"].head(1).to_list() if side.has_steps else []
+    if main:
+        functions = functions.filter(functions["lane"] == side.events["lane"][main[0]])
+    rows = side.rows_at(functions["start_ns"].to_numpy())
+    return _MOST_OF_FUNCTION_NS * float((rows >= 0).sum()) / side.n_steps
 
 
 def machine_of(base: Side, new: Side) -> Machine | Threads | None:

@@ -34,6 +34,9 @@ _OF_GRAPH: Final = 0.75
 # Both sides run the same kernels if they have this share of their number and time in common.
 _SAME_KERNELS: Final = 0.85
 
+# One kernel replaced another if one side has this share of the number of the other.
+_ONE_FOR_ONE: Final = 0.75
+
 # Families of the kernels that a remedy replaces.
 _ATTENTION: Final = frozenset({"attention"})
 _OF_ATTENTION: Final = _ATTENTION | {
@@ -77,6 +80,10 @@ class Contents:
             family = family_of(name)
             times[family] = times.get(family, 0.0) + time_ns
         return times
+
+    def number_of(self, family: str) -> float:
+        """Return the number of kernels of a family."""
+        return sum(n for name, (n, _) in self.kernels.items() if family_of(name) == family)
 
     @property
     def total_ns(self) -> float:
@@ -150,6 +157,26 @@ def has_signature(remedy: str, base: Contents, new: Contents) -> bool | None:
     """Whether the new side has the signature of a remedy; None if the remedy has none."""
     found = _SIGNATURES.get(remedy)
     return None if found is None else found(base, new)
+
+
+def signed_alone(base: Contents, new: Contents) -> tuple[str, ...]:
+    """Return the remedies whose signature shows one program without a prediction.
+
+    A side that was recorded without shapes may have none. Graphs replay the kernels of the base,
+    and as many attention kernels have to be added as softmax kernels are gone.
+    """
+    found = [name for name in ("cuda_graph",) if has_signature(name, base, new)]
+    if _has_fused_attention(base, new) and _is_one_for_one(base, new):
+        found.append("fused_attention")
+    return tuple(found)
+
+
+def _is_one_for_one(base: Contents, new: Contents) -> bool:
+    """Whether about one attention kernel replaced each softmax kernel."""
+    gained, lost = (
+        abs(new.number_of(family) - base.number_of(family)) for family in ("attention", "softmax")
+    )
+    return min(gained, lost) >= _ONE_FOR_ONE * max(gained, lost) > 0
 
 
 def same_kernels(base: Contents, new: Contents) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.diffs.sides import one_of, side_of
@@ -114,6 +114,24 @@ def traces_of(side: Trace | TraceSet | Sequence[Trace | TraceSet]) -> list[Trace
         else:
             found.append(part)
     return found
+
+
+def shaped_alike(sides: list[Runs]) -> list[Runs]:
+    """Compare no shapes if a side did not record them."""
+    if len({has_shapes(trace) for side in sides for trace in side.traces}) == 1:
+        return sides
+    return [
+        Runs(tuple(tuple(replace(it, has_shapes=False) for it in run) for run in side.runs))
+        for side in sides
+    ]
+
+
+def has_shapes(trace: Trace) -> bool:
+    """Whether the shapes of tensors are recorded, and were read."""
+    return any(
+        (args := trace.args(category)) is not None and "Input Dims" in args.columns
+        for category in trace.categories
+    )
 
 
 def counted_alike(sides: list[Runs]) -> list[Runs]:

@@ -250,10 +250,12 @@ def _other_work(diff: Findings) -> list[str]:
         told = f"{_NO_WORK.capitalize() if diff.similarity is None else told}: both run the same"
         told = f"{told} program, as stated, so the steps are compared, not their parts"
         return [f"{told}{_mostly(diff)}."]
-    if diff.undone:
+    if diff.undone or diff.signs:
         told = f"Only {_similarity(diff)} of their launches or operators correspond"
         undone = f"the new side lacks what {listing(diff.undone)} gave the base"
-        return [f"{told}, so the steps are compared, not their parts: {undone}."]
+        done = f"the new side has the kernels of {listing(diff.signs)}"
+        why = undone if diff.undone else done
+        return [f"{told}, so the steps are compared, not their parts: {why}."]
     applied = {row.remedy for row in diff.predictions}
     if not applied or "cuda_graph" in applied:
         told = "Both sides run the same kernels, but only {} of their launches or operators"

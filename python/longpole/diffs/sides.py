@@ -55,6 +55,8 @@ class Side:
     steps: pl.DataFrame
     """The columns of `Trace.steps`; one row for the window if there are no steps."""
     has_steps: bool
+    has_shapes: bool = True
+    """Whether shapes are compared: not if only one side recorded them."""
     _step_paths: dict[int, CriticalPath] = field(default_factory=dict)
 
     @property
@@ -96,7 +98,7 @@ class Side:
     @cached_property
     def keys(self) -> Keys:
         """Return the keys of events."""
-        return keys_of(self.trace, self.events)
+        return keys_of(self.trace, self.events, has_shapes=self.has_shapes)
 
     @property
     def n_steps(self) -> int:

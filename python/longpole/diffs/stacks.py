@@ -39,8 +39,8 @@ class Keys:
     """Keys like `stack`, but of the operators only."""
 
 
-def keys_of(trace: Trace, events: pl.DataFrame) -> Keys:
-    """Compute the keys of all events of a trace.
+def keys_of(trace: Trace, events: pl.DataFrame, *, has_shapes: bool = True) -> Keys:
+    """Compute the keys of all events of a trace, without shapes if the other side has none.
 
     Numbers in the names of annotations and modules are ignored, and so are Python frames, whose
     lines change with every edit of a file.
@@ -53,7 +53,7 @@ def keys_of(trace: Trace, events: pl.DataFrame) -> Keys:
     frames[_frames(events, trace).to_numpy()] = True
     return Keys(
         name=names,
-        shape=_shape_keys(trace, len(names)),
+        shape=_shape_keys(trace, len(names)) if has_shapes else np.zeros(len(names), np.uint64),
         stack=_stacked(events, np.where(is_operator | frames, names, 0)),
         operators=_stacked(events, np.where(is_operator, names, 0)),
     )

@@ -244,6 +244,9 @@ class Findings(Data):
     undone: tuple[str, ...]
     """Remedies that the base has applied and the new side has not, if these alone show that both
     are one program."""
+    signs: tuple[str, ...]
+    """Remedies of which the new side has the kernels, if these alone show that both are one
+    program: the base does not record what a prediction needs."""
     predictions: tuple[Prediction, ...]
     """Predictions of the base's verdict for the remedies that the new side applied."""
     late_rank: LateRank | None
