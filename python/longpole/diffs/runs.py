@@ -135,20 +135,24 @@ def has_shapes(trace: Trace) -> bool:
 
 
 def counted_alike(sides: list[Runs]) -> list[Runs]:
-    """Keep the step numbers that a run of each side has in common, if that keeps most of them.
+    """Keep the step numbers that all ranks of both sides have, if that keeps most of them.
 
     The first step of a recording that has a step before it is often longer than the others: it must
     not count on one side alone.
     """
-    if any(len(runs.runs) != 1 or len(runs.runs[0]) != 1 for runs in sides):
+    if any(len(runs.runs) != 1 for runs in sides):
         return sides
-    old, new = (runs.runs[0][0] for runs in sides)
-    numbers = [set(side.steps["step"]) if side.unit == "step" else set() for side in (old, new)]
+    each = [
+        [set(side.steps["step"]) if side.unit == "step" else set() for side in runs.runs[0]]
+        for runs in sides
+    ]
+    numbers = [set.intersection(*of_ranks) for of_ranks in each]
     common = numbers[0] & numbers[1]
     fewest = min(map(len, numbers))
-    if numbers[0] == numbers[1] or len(common) < _FEWEST_STEPS or 2 * len(common) < fewest:
+    are_equal = all(it == common for of_ranks in each for it in of_ranks)
+    if are_equal or len(common) < _FEWEST_STEPS or 2 * len(common) < fewest:
         return sides
-    return [Runs(((side.with_steps(common),),)) for side in (old, new)]
+    return [Runs((tuple(side.with_steps(common) for side in runs.runs[0]),)) for runs in sides]
 
 
 def details(

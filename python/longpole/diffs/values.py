@@ -215,12 +215,13 @@ class Findings(Data):
     """Change of the mean step as recorded."""
     interval: tuple[float, float] | None
     """Interval that contains the change, as fractions: the 95 % intervals at every cost of
-    recording, from none to the most, and the change at equal speed of the machines."""
+    recording, from none to the most, the change at equal speed of the machines, and that without
+    Python functions that only one side records."""
     is_related: bool
     """Whether enough launches or operators have a counterpart to compare them."""
     is_one_program: bool
-    """Whether both sides are evidently one program: they are related, run the same kernels, or the
-    new side has the signature of an applied remedy, or the caller said so."""
+    """Whether both sides are evidently one program: they are related or run the same kernels, one
+    side has the signature of a remedy that the other lacks, or the caller said so."""
     is_stated: bool
     """Whether the caller said that both sides are one program, though little work corresponds."""
     is_one_recording: bool
