@@ -10,7 +10,6 @@ import pytest
 
 import longpole
 from longpole.cli import program as commands
-from longpole.words.path_kinds import MEANINGS
 from oracles.simulator import Machine, Run, Scale
 from oracles.simulator.losses import PlantedCosts, with_overhead
 from oracles.simulator.program import Backward, Busy, Frame
@@ -98,7 +97,7 @@ def test_a_wait_between_threads_is_named_if_no_work_changed(tmp_path):
         Run(each, Machine(seed=side, spread=0.01)).write(tmp_path / f"{side}.json")
     found = longpole.diff(tmp_path / "0.json", tmp_path / "1.json")
     assert found.verdict == "regression"
-    assert f"more of {MEANINGS['handover']}" in found.sentence
+    assert "before the first work of another thread" in found.sentence
 
 
 def test_text_json_and_exit_code_are_one_decision(tmp_path, capsys):
