@@ -30,7 +30,7 @@ def changes_of(pair: tuple[Side, Side], work: Work) -> tuple[Change, ...]:
         for row in range(len(work.groups))
     ]
     if work.is_related and not work.has_python_on_one_side:
-        rows += order_changes(pair)
+        rows += order_changes(pair, work.groups)
     return tuple(sorted(rows, key=_order))
 
 

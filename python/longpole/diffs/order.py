@@ -12,14 +12,15 @@ from longpole.diffs.account import gain_ns
 from longpole.diffs.judgement import is_beyond_noise, moderated_t
 from longpole.diffs.overlap import overlaps
 from longpole.diffs.values import Change
-from longpole.engine.critical_path.changes import RemoveWait
+from longpole.engine.critical_path.changes import Drop, RemoveWait
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from longpole.diffs.changes import Group
     from longpole.diffs.matching import Relation
     from longpole.diffs.sides import Side
 
@@ -38,9 +39,9 @@ _LEAST_CALLS: Final = 0.5
 _MOST_CALLS: Final = 3
 
 
-def order_changes(pair: tuple[Side, Side]) -> list[Change]:
+def order_changes(pair: tuple[Side, Side], groups: Iterable[Group]) -> list[Change]:
     """Return the changes of order that are beyond the noise of the steps."""
-    return [*_exposed(pair), *_waits(pair)]
+    return [*_exposed(pair), *_waits(pair, list(groups))]
 
 
 def _exposed(pair: tuple[Side, Side]) -> Iterator[Change]:
@@ -73,8 +74,12 @@ def _at_most_the_change(effect_ns: float, pair: tuple[Side, Side]) -> float:
     return min(effect_ns, change_ns, key=abs)
 
 
-def _waits(pair: tuple[Side, Side]) -> Iterator[Change]:
-    """Return the calls that wait which only one side has, or has more of."""
+def _waits(pair: tuple[Side, Side], groups: Iterable[Group]) -> Iterator[Change]:
+    """Return the calls that wait which only one side has, or has more of.
+
+    If these are in operators that only one side has, the effect includes that of the operators.
+    """
+    alone = _operators_alone(pair, groups)
     sides = [_waiting_calls(side) for side in pair]
     found = []
     for place in sorted({**sides[0], **sides[1]}):
@@ -87,12 +92,49 @@ def _waits(pair: tuple[Side, Side]) -> Iterator[Change]:
     found.sort(key=lambda row: (-row[0], row[1]))
     for _, place, each, counts, times_ns in found[:_MOST_CALLS]:
         more = int(counts[1] > counts[0])
-        part = abs(counts[1] - counts[0]) / max(counts)
-        gained_ns = part * gain_ns(pair[more], [RemoveWait(events=each[more])])
+        every = [call for calls in sides[more].values() for call in calls]
+        gained_ns = _gained_ns(pair[more], (each[more], every), counts, alone[more])
         effect_ns = _at_most_the_change(gained_ns if more else -gained_ns, pair)
         relation: Relation = "same" if min(counts) else "added" if more else "removed"
         told = {"relation": relation, "counts": counts}
         yield _change(WAIT, place, (times_ns[0], times_ns[1]), None, effect_ns, **told)
+
+
+def _operators_alone(pair: tuple[Side, Side], groups: Iterable[Group]) -> tuple[set[int], set[int]]:
+    """Return the operators that were removed from the base, and those added on the new side."""
+    found: tuple[set[int], set[int]] = (set(), set())
+    for group in groups:
+        if group.kind == "operator" and group.relation in {"added", "removed"}:
+            for number in range(len(pair)):
+                found[number].update(group.events[number].tolist())
+    return found
+
+
+def _gained_ns(
+    side: Side, calls_and_every: tuple[list[int], list[int]], counts: list[float], alone: set[int]
+) -> float:
+    """Return how much shorter a step is without the calls that the other side does not have.
+
+    Operators around them may wait in several calls, which are removed together.
+    """
+    calls, every = calls_and_every
+    tops = {call: _outermost(side, call, alone) for call in every}
+    removed = {tops[call] for call in calls} - {None}
+    part = abs(counts[1] - counts[0]) / max(counts)
+    if removed and len(removed) >= part * len(calls) / 2:
+        waits = [call for call, top in tops.items() if top in removed]
+        operators = sorted(top for top in removed if top is not None)
+        return gain_ns(side, [RemoveWait(events=waits), Drop(events=operators)])
+    return part * gain_ns(side, [RemoveWait(events=calls)])
+
+
+def _outermost(side: Side, call: int, alone: set[int]) -> int | None:
+    """Return the outermost of some operators around a call, or None."""
+    found, event = None, side.events["parent"][call]
+    while event is not None:
+        found = event if event in alone else found
+        event = side.events["parent"][event]
+    return found
 
 
 def _waiting_calls(side: Side) -> dict[str, list[int]]:

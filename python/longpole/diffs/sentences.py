@@ -348,6 +348,8 @@ def _cause(change: Change, diff: Findings) -> str:
     """Describe a change of work and its effect on the step."""
     if change.kind == "exposed":
         return _of_overlap(change)
+    if change.kind == "wait":
+        return _of_wait(change)
     subject = _part(change) if diff.is_part(change) else _subject(change)
     told = f"{subject}: {_times(change)} a step"
     if change.effect_ns is None:
@@ -356,6 +358,17 @@ def _cause(change: Change, diff: Findings) -> str:
         return f"{told}, which other work hides, so the step does not change"
     side = "longer" if change.effect_ns > 0 else "shorter"
     return f"{told}, which alone makes the step {duration(round(abs(change.effect_ns)))} {side}"
+
+
+def _of_wait(change: Change) -> str:
+    """Describe calls that wait for the GPU and were added or removed."""
+    more = change.new_count - change.base_count
+    calls = f"{number(abs(more))} {'more' if more > 0 else 'fewer'} calls that wait"
+    told = f"{calls} for the GPU ({_names(change.base_names or change.new_names)})"
+    if not change.effect_ns:
+        return f"{told}, which other work hides, so the step does not change"
+    side = "longer" if change.effect_ns > 0 else "shorter"
+    return f"{told}, which make the step up to {duration(round(abs(change.effect_ns)))} {side}"
 
 
 def _of_overlap(change: Change) -> str:
