@@ -159,6 +159,16 @@ def test_kernels_below_10_us_are_counted():
     assert told[0].startswith("2 of 4 kernels take less than 10 µs each, together 20.6 %")
 
 
+def test_kernels_outside_the_window_are_not_counted():
+    builder = TraceBuilder()
+    for start in range(0, 600, 100):
+        builder.launch("k", call=(start, start + 5), work=(start + 10, start + 14))
+    trace = builder.read()
+    found = longpole.roofline(trace, longpole.choose_window(trace, between=(112_000, 350_000)))
+    assert (found.short_kernels, found.rows["n_kernels"].sum()) == (3, 3)
+    assert found.short_ns == found.kernel_ns == 2_000 + 4_000 + 4_000
+
+
 def test_calls_of_one_shape_have_statistics():
     builder = TraceBuilder()
     for number, length in enumerate((10, 20, 60)):

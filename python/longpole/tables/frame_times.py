@@ -159,11 +159,9 @@ class FrameTimes(Data):
 
 
 def with_graphs(times: FrameTimes, trace: Trace) -> FrameTimes:
-    """Add what the answer says about CUDA graphs, if the trace launches some with a capture."""
-    if not has_captured_graphs(trace):
-        return times
+    """Add what the answer says about graphs, if the trace launches some."""
     hints = [hint for hint in (times.hint, unmatched_sentence(trace)) if hint is not None]
-    has_graphs = trace.graph_nodes["captured_call"].count() > 0
+    has_graphs = has_captured_graphs(trace) and trace.graph_nodes["captured_call"].count() > 0
     return replace(times, hint=" ".join(hints) or None, has_graphs=has_graphs)
 
 

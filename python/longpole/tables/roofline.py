@@ -302,7 +302,7 @@ def _by_operator(
         hint,
         unmatched_sentence(trace),
         used_flops,
-        *_short(trace, owners),
+        *_short(trace, window, owners),
         closer_look(trace, found),
     )
 
@@ -434,11 +434,11 @@ def roofline_shares(trace: Trace, window: Window) -> dict[str, float]:
     )
 
 
-def _short(trace: Trace, owners: pl.DataFrame) -> tuple[int, int]:
-    """Return the number and the time of the kernels that are short."""
-    # The number of an event is its row in `events`.
-    times_ns = trace.events["duration_ns"].gather(owners["event"])
-    short = times_ns.filter(times_ns < SHORT_NS)
+def _short(trace: Trace, window: Window, owners: pl.DataFrame) -> tuple[int, int]:
+    """Return the number of the kernels that are short, and their time in the window."""
+    times = trace.events.select("event", "start_ns", "duration_ns")
+    inside = window.clip(owners.join(times, on="event"))
+    short = inside.filter(pl.col("duration_ns") < SHORT_NS, pl.col("inside_ns") > 0)["inside_ns"]
     return short.len(), int(short.sum() or 0)
 
 
