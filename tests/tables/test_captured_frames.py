@@ -13,6 +13,7 @@ import longpole
 from longpole.cli.program import run as run_command
 from longpole.formats.profiles import captures_of, captures_of_rank
 from longpole.testing import TraceBuilder
+from real_traces import SHARED
 
 LAUNCH = {"ph": "X", "cat": "cuda_runtime", "pid": 100, "tid": 1, "name": "cudaLaunchKernel"}
 
@@ -215,3 +216,27 @@ def test_graphs_without_a_capture_are_said_with_their_share(table):
     few = replays([0.1]).read()
     told = " ".join(getattr(it, "text", "") for it in table(few, whole(few)).blocks())
     assert "Graphs ran" not in told
+
+
+# Recordings of servers
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "bounded", "outside"),
+    [("sglang_decode", 0.996, 0.0, 0.002), ("vllm_decode_full", 0.212, 0.067, 0.001)],
+)
+def test_the_work_of_a_recorded_server_is_known_through_its_graphs(name, known, bounded, outside):
+    """Shares of the kernel time. Of vLLM's experts, the recording has no weights."""
+    path = SHARED / "open_answers" / f"{name}.json.gz"
+    if not path.exists():
+        pytest.skip("needs ../shared/data")
+    trace = longpole.read_trace(path)
+    work = longpole.roofline(trace, whole(trace))
+    assert work.known_ns >= known * work.kernel_ns
+    assert work.bounded_ns >= bounded * work.kernel_ns
+    found = longpole.operators(trace, whole(trace))
+    rest = found.rows.filter(pl.col("row") == "outside")["device_ns"].sum()
+    assert rest <= outside * found.device_ns
+    alone = longpole.read_trace(path, capture_traces=[])
+    known_alone = longpole.roofline(alone, whole(alone)).known_ns
+    assert known_alone < 0.05 * work.kernel_ns

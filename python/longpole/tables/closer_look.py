@@ -15,6 +15,7 @@ _NVIDIA: Final = re.compile(r"^NVIDIA|^(Tesla|Quadro|GeForce)\b")
 _AMD: Final = re.compile(r"^AMD\b|Radeon|Instinct")
 _FUNCTION: Final = re.compile(r"(\w+)\s*(?:<|\(|$)")
 _QUALIFIED: Final = re.compile(r"\(anonymous namespace\)::|[\w~]+::")
+_LONGEST: Final = 64
 _RESULT: Final = re.compile(r"^(?:void|static)\s+")
 
 
@@ -29,7 +30,8 @@ def closer_look(trace: Trace, rows: pl.DataFrame) -> str | None:
     if function is None or vendor is None:
         return None
     if vendor == "amd":
-        return f"rocprof-compute profile -n kernel -k {shlex.quote(function)} -- COMMAND"
+        part = shlex.quote(function[:_LONGEST])  # it selects kernels by a part of their names
+        return f"rocprof-compute profile -n kernel -k {part} -- COMMAND"
     asked = shlex.quote(f"regex:^{re.escape(function)}$")
     return f"ncu --set full --kernel-name {asked} --launch-count 1 -o kernel COMMAND"
 
