@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import random
 from dataclasses import replace
 
 import pytest
@@ -168,6 +170,44 @@ def test_a_step_time_like_those_of_the_file_is_not_called_another_programs(tmp_p
     assert told in misfit
     assert misfit.endswith("which were faster")
     assert "another machine" in trace.recording_cost(given_ns // 2)["misfit"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_bound_exceeds_the_recorded_step_and_whole_microseconds_tell_as_much(seed, tmp_path):
+    dice = random.Random(f"bounds {seed}")  # noqa: S311 - no secret
+    costs = PlantedCosts(operator=dice.randint(1_500, 5_000), call=4_000, annotation=6_000)
+    program = with_overhead(_program(kernel_ns=dice.choice((1_500, 9_000, 60_000))), costs)
+    simulate(program, seed=seed).write(tmp_path / "trace.json")
+    exact = read_trace(tmp_path / "trace.json").recording_cost()
+    document = json.loads((tmp_path / "trace.json").read_text())
+    for event in document["traceEvents"]:
+        if "dur" in event:
+            end = math.floor(event["ts"] + event["dur"])
+            event["ts"] = math.floor(event["ts"])
+            event["dur"] = end - event["ts"]
+    whole = read_trace(json.dumps(document).encode()).recording_cost()
+    for cost in (exact, whole):
+        assert cost["status"] == "estimated"
+        assert cost["least_step_ns"] <= cost["step_ns"] <= cost["most_step_ns"]
+        assert cost["most_step_ns"] <= cost["recorded_step_ns"]
+    assert whole["step_ns"] == pytest.approx(exact["step_ns"], rel=0.06)
+
+
+def test_an_unknown_cost_is_said_on_the_first_screen_where_it_may_matter():
+    builder = TraceBuilder()
+    for number in range(4):
+        at_us = 100 * number
+        builder.step(number, (at_us, at_us + 90))
+        for place in range(3):
+            begin = at_us + 30 * place
+            builder.operator("aten::mm", (begin, begin + 20))
+            builder.launch("gemm", call=(begin + 8, begin + 16), work=(begin + 16, begin + 18))
+    cost = builder.read().recording_cost()
+    assert (cost["status"], cost["step_ns"]) == ("unknown", None)
+    assert cost["least_step_ns"] < 0.9 * cost["recorded_step_ns"]
+    assert "What recording cost is unknown (the trace has too few" in str(timing_blocks(cost))
+    cost.update(least_step_ns=cost["recorded_step_ns"])
+    assert timing_blocks(cost) == []
 
 
 def test_step_times_that_were_measured_at_recording_count(tmp_path):

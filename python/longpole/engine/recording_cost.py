@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypedDict
 from longpole.engine.windows import noun_of
 from longpole.report.blocks import Column, Notes, Sentence, Table
 from longpole.words.data import Row
-from longpole.words.wording import duration, duration_range
+from longpole.words.wording import duration, duration_range, share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,12 +44,13 @@ _CLASSES: Final = {
 _SOURCES: Final = {
     "wrappers": "operators that only call another one",
     "gaps": "gaps between neighbours",
+    "launches": "gaps between launches",
     "operators": "cost of an operator, and what is usual",
     "graph_launches": "launches of graphs that take longer than usual",
+    "unknown": "nothing: not subtracted",
 }
 _NOT_ESTIMATED: Final = {
     "profiler": "only traces of torch.profiler show what recording cost",
-    "coarse": "the times of the trace are whole microseconds: too coarse for the cost of one event",
     "few_operators": "the trace has too few operators that only call another one",
     "no_wrappers": "operators that only call another one take longer than any profiler needs",
 }
@@ -66,6 +67,8 @@ class OverheadParts(TypedDict):
     lengths_ns: tuple[int, int, int, int] | None
     """The median step as recorded, without the profiler, and the lower and upper bound of the
     latter."""
+    run_percent: int
+    """Difference between two runs of one program, in addition to these bounds."""
     factor: float
     misfit: tuple[str, int | None] | None
     """Reason why no factor explains the given step time: `longer` than recorded, or `shorter` than
@@ -87,7 +90,9 @@ class ClassCost(Row):
     most_ns: int
     source: str
     """How it was estimated: `wrappers` (operators that only call one other operator), `gaps`
-    (between neighbours), `operators` (the cost of an operator and a typical ratio)."""
+    (between neighbours), `launches` (gaps between two launches), `operators` (the cost of an
+    operator and a typical ratio), `graph_launches` (their time beyond the usual), `unknown`
+    (nothing is subtracted)."""
     n_samples: int
 
 
@@ -107,6 +112,10 @@ class RecordingCost(Row):
     """The median step without the profiler."""
     least_step_ns: int | None
     most_step_ns: int | None
+    """Bounds of the latter, not longer than the recorded step unless they were measured. If the
+    cost is unknown, the step with the usual cost at most, and as recorded."""
+    run_spread: float | None
+    """Fraction by which two runs of one program differ, in addition to the bounds."""
     factor: float | None
     """Factor applied to the costs of all classes, and to their bounds, to match a measured or given
     time."""
@@ -134,6 +143,7 @@ def unknown_cost(reason: str) -> RecordingCost:
         step_ns=None,
         least_step_ns=None,
         most_step_ns=None,
+        run_spread=None,
         factor=None,
         timed_ns=(),
         misfit=None,
@@ -158,10 +168,12 @@ def recording_cost_of(
         Shortest and longest step time measured without a profiler.
     """
     if parts["not_estimated"] is not None or parts["lengths_ns"] is None:
-        return unknown_cost(_NOT_ESTIMATED[parts["not_estimated"] or "profiler"])
+        return _unknown(parts)
     recorded_ns, usual_ns, least_ns, most_ns = parts["lengths_ns"]
-    factor = parts["factor"]
-    if bounds_ns is not None:
+    factor, run_spread = parts["factor"], None
+    if bounds_ns is None:
+        run_spread = parts["run_percent"] / 100
+    else:
         least_ns, most_ns = bounds_ns
     classes = [_class(row, factor) for row in parts["classes"]]
     return RecordingCost(
@@ -172,6 +184,7 @@ def recording_cost_of(
         step_ns=usual_ns,
         least_step_ns=least_ns,
         most_step_ns=most_ns,
+        run_spread=run_spread,
         factor=factor,
         timed_ns=(),
         misfit=None,
@@ -179,6 +192,17 @@ def recording_cost_of(
         drift_ns=None,
         classes=classes,
     )
+
+
+def _unknown(parts: OverheadParts) -> RecordingCost:
+    """Return an unknown overhead, with the step at the usual cost at most if the core has it."""
+    cost = unknown_cost(_NOT_ESTIMATED[parts["not_estimated"] or "profiler"])
+    if parts["lengths_ns"] is not None:
+        recorded_ns, _, least_ns, most_ns = parts["lengths_ns"]
+        spread = parts["run_percent"] / 100
+        lengths = {"least_step_ns": least_ns, "most_step_ns": most_ns, "run_spread": spread}
+        cost |= {"unit": parts["unit"], "recorded_step_ns": recorded_ns, **lengths}  # type: ignore[typeddict-item]
+    return cost
 
 
 def _class(row: Mapping[str, Any], factor: float) -> ClassCost:
@@ -330,7 +354,10 @@ def range_of(cost: RecordingCost) -> list[str]:
     if cost["status"] == "given":
         return [*([cost["nearest"]] if cost["nearest"] else []), *known]
     found = duration_range(cost["least_step_ns"] or 0, cost["most_step_ns"] or 0)
-    return [f"estimated {found}" if cost["status"] == "estimated" else found, *known]
+    if cost["status"] != "estimated":
+        return [found, *known]
+    runs = f"runs differ by up to {share(cost['run_spread'])}" if cost["run_spread"] else ""
+    return [f"estimated {found}", *([runs] if runs else []), *known]
 
 
 def unused_timings(cost: RecordingCost) -> list[str]:
@@ -407,13 +434,37 @@ def timing_blocks(cost: RecordingCost | None) -> list[Block]:
 
 
 def timing_notes(cost: RecordingCost) -> list[str]:
-    """Return whether the measured step times show another speed, and why they were not used."""
-    return [*filter(None, [drift_sentence(cost)]), *_misfit(cost)]
+    """Return what is wrong with the step times, and what an unknown overhead may change."""
+    return [*filter(None, [drift_sentence(cost)]), *_misfit(cost), *_unknown_matters(cost)]
 
 
 def _misfit(cost: RecordingCost) -> list[str]:
     why = cost["misfit"]
     return [f"{why[0].upper()}{why[1:]}."] if why else []
+
+
+def _unknown_matters(cost: RecordingCost) -> list[str]:
+    """Return how much shorter the step may be, if the overhead is unknown and may matter.
+
+    Examples
+    --------
+    >>> cost = unknown_cost("the trace has too few operators")
+    >>> cost.update(recorded_step_ns=2_000_000, least_step_ns=1_000_000)
+    >>> [told] = timing_notes(cost)
+    >>> print(told)  # doctest: +NORMALIZE_WHITESPACE
+    What recording cost is unknown (the trace has too few operators): without the profiler, the step
+    takes 1.00 to 2.00 ms. --step-time takes the time that you measured.
+    """
+    recorded_ns, least_ns = cost["recorded_step_ns"], cost["least_step_ns"]
+    is_unknown = cost["status"] == "unknown" and recorded_ns is not None and least_ns is not None
+    if not is_unknown or 1 - (least_ns or 0) / (recorded_ns or 1) <= SAID_ABOVE:
+        return []
+    took = duration_range(least_ns or 0, recorded_ns or 0)
+    told = (
+        f"What recording cost is unknown ({cost['reason']}): without the profiler, the "
+        f"{noun_of(cost['unit'])} takes {took}. --step-time takes the time that you measured."
+    )
+    return [told]
 
 
 def drift_sentence(cost: RecordingCost) -> str | None:

@@ -17,6 +17,7 @@ pub(crate) struct OverheadParts {
     unit: &'static str,
     classes: Vec<ClassParts>,
     lengths_ns: Option<(i64, i64, i64, i64)>,
+    run_percent: i64,
     factor: f64,
     misfit: Option<(&'static str, Option<i64>)>,
 }
@@ -43,13 +44,19 @@ impl ClassParts {
 
 impl OverheadParts {
     fn not_estimated(reason: NotEstimated) -> Self {
-        let not_estimated = Some(reason.name());
-        let (unit, classes) = ("step", Vec::new());
-        Self { not_estimated, unit, classes, lengths_ns: None, factor: 0.0, misfit: None }
+        Self {
+            not_estimated: Some(reason.name()),
+            unit: "step",
+            classes: Vec::new(),
+            lengths_ns: None,
+            run_percent: 0,
+            factor: 0.0,
+            misfit: None,
+        }
     }
 
     fn of(costs: &Costs, unit: Unit, lengths: Lengths, fitted: Result<f64, Misfit>) -> Self {
-        let Lengths { recorded_ns, usual_ns, least_ns, most_ns } = lengths;
+        let Lengths { recorded_ns, usual_ns, least_ns, most_ns, run_percent } = lengths;
         let misfit = |misfit| match misfit {
             Misfit::Longer => ("longer", None),
             Misfit::Shorter(least_ns) => ("shorter", Some(least_ns)),
@@ -59,6 +66,7 @@ impl OverheadParts {
             unit: unit.name(),
             classes: costs.rows.iter().map(ClassParts::of).collect(),
             lengths_ns: Some((recorded_ns, usual_ns, least_ns, most_ns)),
+            run_percent,
             factor: fitted.unwrap_or(1.0),
             misfit: fitted.err().map(misfit),
         }
@@ -81,11 +89,16 @@ impl Trace {
         let tables = self.tables();
         let costs = enter(py, None, None, |_| Ok(overhead::costs(tables, &launches, &nesting)))?;
         let costs = match (costs, step_time_ns) {
-            (Ok(costs), _) => costs,
-            (Err(not_estimated), None) => {
-                return Ok((OverheadParts::not_estimated(not_estimated), None));
+            (Ok(costs), None) => costs,
+            (Ok(costs), Some(_)) if costs.are_known() => costs,
+            (_, Some(_)) => overhead::usual_costs(tables, &launches, &nesting),
+            (Err(NotEstimated::Profiler), None) => {
+                return Ok((OverheadParts::not_estimated(NotEstimated::Profiler), None));
             }
-            (Err(_), Some(_)) => overhead::usual_costs(tables, &launches, &nesting),
+            (Err(reason), None) => {
+                let parts = self.not_estimated(py, reason, (data_load, step_name))?;
+                return Ok((parts, None));
+            }
         };
         let graph = self.graph_for_now(py, data_load)?;
         let scope = self.scope_of(py, Choice::Usual, step_name)?;
@@ -103,5 +116,26 @@ impl Trace {
         let parts = OverheadParts::of(&costs, scope.unit, solution.lengths, fitted);
         let retimed = self.retimed(py, solution, (costs, factor), self.data_load(data_load))?;
         Ok((parts, Some(retimed)))
+    }
+}
+
+impl Trace {
+    /// Returns the length of the usual window with the usual costs at most, for a trace that does
+    /// not show its own.
+    fn not_estimated(
+        &self,
+        py: Python<'_>,
+        reason: NotEstimated,
+        (data_load, step_name): (Option<&str>, Option<&str>),
+    ) -> PyResult<OverheadParts> {
+        let (launches, nesting, tables) = (self.linked(py)?, self.nesting(py)?, self.tables());
+        let costs = overhead::unknown_costs(tables, &launches, &nesting);
+        let (graph, scope) =
+            (self.graph_for_now(py, data_load)?, self.scope_of(py, Choice::Usual, step_name)?);
+        let lengths = enter(py, None, None, |progress| {
+            Lengths::of(&graph, tables, &nesting, &costs, (&scope, 1.0), progress)
+        })?;
+        let known = OverheadParts::of(&costs, scope.unit, lengths, Ok(1.0));
+        Ok(OverheadParts { not_estimated: Some(reason.name()), ..known })
     }
 }

@@ -16,10 +16,14 @@ named! {
         Wrappers "wrappers",
         /// From the time between neighbours.
         Gaps "gaps",
+        /// From the time between two launches that follow one another.
+        Launches "launches",
         /// From the cost of an operator and usual ratios.
         Operators "operators",
         /// From the time of graph launches beyond the usual.
         GraphLaunches "graph_launches",
+        /// Not estimated: nothing is subtracted, and the upper bound is the usual one.
+        Unknown "unknown",
     }
 }
 
@@ -28,8 +32,6 @@ named! {
     NotEstimated {
         /// It was recorded by another profiler.
         Profiler "profiler",
-        /// Its times are whole microseconds.
-        Coarse "coarse",
         /// It has too few operators.
         FewOperators "few_operators",
         /// Its operators that only call another one take longer than recording ever does.
@@ -77,20 +79,23 @@ const FEWEST_NAMES: usize = 3;
 /// Maximum cost of recording one event.
 const MOST_NS: i64 = 12_000;
 
-/// Percentiles of the self time of operators that call exactly one other: estimate, lower bound,
-/// upper bound.
-const WRAPPERS: [usize; 3] = [55, 15, 75];
+/// Percentile of the self time of operators that call exactly one other.
+const WRAPPERS: usize = 55;
 
-/// Upper and lower bound as a percentage of the largest and smallest percentile.
-const MOST_PERCENT: i64 = 120;
+/// Lower and upper bound of that cost in percent: the steps of recorded programs that were timed
+/// without the profiler need 65 to 124 % of all estimated costs.
+const OF_WRAPPERS: [i64; 2] = [65, 130];
 
-const LEAST_PERCENT: i64 = 80;
-
-/// Percentile of the gaps between neighbours, and the percentage of it that is cost.
-const GAPS: (usize, i64) = (25, 70);
+/// Percentile of the gaps between neighbours, and the percentages of it that are cost: estimate,
+/// lower bound, upper bound.
+const GAPS: (usize, [i64; 3]) = (25, [70, 35, 100]);
 
 /// The same for Python functions: the interpreter takes little time between two calls.
-const PYTHON_GAPS: (usize, i64) = (10, 80);
+const PYTHON_GAPS: (usize, [i64; 3]) = (10, [80, 25, 120]);
+
+/// The same for launches. The gap between two launches holds the cost outside of them, which is
+/// six tenths of the whole.
+const LAUNCH_GAPS: (usize, [i64; 3]) = (25, [150, 80, 200]);
 
 /// The fraction of an operator's cost before its start, if no operators show it.
 const USUALLY_BEFORE: f64 = 0.75;
@@ -99,12 +104,11 @@ const USUALLY_BEFORE: f64 = 0.75;
 /// bound.
 fn percent_of_operator(class: Class) -> [i64; 3] {
     match class {
-        Class::OuterOperator => [100, 100, 120],
-        Class::NestedOperator => [100, 100, 100],
-        Class::Launch | Class::GraphLaunch => [130, 70, 200],
-        Class::Call => [100, 30, 150],
+        Class::OuterOperator | Class::NestedOperator => [100, 100, 100],
+        Class::Launch | Class::GraphLaunch => [130, 100, 150],
+        Class::Call => [100, 50, 130],
         Class::PythonFunction => [20, 10, 40],
-        Class::Annotation => [200, 100, 500],
+        Class::Annotation => [200, 100, 400],
     }
 }
 
@@ -121,11 +125,12 @@ const USUAL_OPERATOR_NS: [i64; 3] = [2_000, 500, 5_000];
 
 const MICROSECOND_NS: i64 = 1_000;
 
-/// Estimates the recording costs of a trace.
+/// Estimates the recording costs of a trace. A class whose cost the trace does not show has
+/// [`Source::Unknown`], and nothing of it is subtracted.
 ///
 /// # Errors
 ///
-/// Returns the reason why the trace does not show its costs.
+/// Returns the reason why the trace does not show the cost of any class.
 pub fn costs(
     tables: &Tables,
     launches: &Launches,
@@ -136,11 +141,13 @@ pub fn costs(
         return Err(NotEstimated::Profiler);
     }
     let mut seen = Seen::of(tables, nesting);
-    let operator = seen.operator()?;
-    if is_coarse(tables) {
-        return Err(NotEstimated::Coarse);
+    let operator = seen.operator();
+    let costs = seen.costs(operator.unwrap_or(UNKNOWN), (tables, launches));
+    let is_known = costs.rows.iter().any(|row| row.source != Source::Unknown);
+    match operator {
+        Err(reason) if !is_known => Err(reason),
+        _ => Ok(costs),
     }
-    Ok(seen.costs(operator, (tables, launches)))
 }
 
 /// Returns default costs, for a trace that does not show its own. If the time of a step is given,
@@ -152,33 +159,43 @@ pub fn usual_costs(tables: &Tables, launches: &Launches, nesting: &Nesting) -> C
     Seen::of(tables, nesting).costs((operator, USUALLY_BEFORE), (tables, launches))
 }
 
-/// Whether the times of a trace are whole microseconds, which is too coarse for the cost of one
-/// event.
-fn is_coarse(tables: &Tables) -> bool {
-    let events = &tables.events;
-    let mut operators = events.ids().filter(|&event| events.kind(event) == EventKind::Operator);
-    operators.all(|event| {
-        events
-            .span(event)
-            .is_none_or(|(start, end)| start % MICROSECOND_NS == 0 && end % MICROSECOND_NS == 0)
-    })
+/// Returns the costs of a trace that shows none of them: nothing is subtracted, and each upper bound
+/// is the usual one.
+pub fn unknown_costs(tables: &Tables, launches: &Launches, nesting: &Nesting) -> Costs {
+    Seen::of(tables, nesting).costs(UNKNOWN, (tables, launches))
 }
 
+/// An operator whose cost the trace does not show, and the fraction of it before its start.
+const UNKNOWN: (Learned, f64) = (
+    Learned {
+        usual_ns: 0,
+        least_ns: 0,
+        most_ns: USUAL_OPERATOR_NS[2],
+        source: Source::Unknown,
+        n_samples: 0,
+    },
+    USUALLY_BEFORE,
+);
+
 impl Seen {
-    /// Returns the costs of all classes, derived from that of an operator.
+    /// Returns the costs of all classes, most of them derived from that of an operator.
     fn costs(
         mut self,
         (operator, before): (Learned, f64),
         (tables, launches): (&Tables, &Launches),
     ) -> Costs {
         let python = self.python();
+        let is_known = operator.source != Source::Unknown;
+        let launch = if is_known { None } else { self.launch() };
+        let launch = launch.unwrap_or_else(|| operator.of_class(Class::Launch));
         let rows = Class::ALL.iter().filter(|&&class| self.counts[class as usize] > 0);
         let graphs = Graphs::of(tables, launches);
         let row = |&class: &Class| {
             let count = self.counts[class as usize];
             let learned = match class {
                 Class::PythonFunction => python.unwrap_or_else(|| operator.of_class(class)),
-                Class::GraphLaunch => operator.of_class(class).with_graphs(&graphs, count),
+                Class::Launch => launch,
+                Class::GraphLaunch => launch.with_graphs(&graphs, count),
                 _ => operator.of_class(class),
             };
             learned.cost(class, count)
@@ -188,6 +205,12 @@ impl Seen {
 }
 
 impl Costs {
+    /// Whether the trace shows the cost of each class.
+    #[must_use]
+    pub fn are_known(&self) -> bool {
+        self.rows.iter().all(|row| row.source != Source::Unknown)
+    }
+
     /// Returns the cost of one event of a class; `None` if the class has no events.
     pub(super) fn of(&self, class: Class) -> Option<&Cost> {
         self.rows.iter().find(|row| row.class == class)
@@ -208,11 +231,12 @@ impl Learned {
     fn of_class(self, class: Class) -> Self {
         let [usual, least, most] = percent_of_operator(class);
         let is_operator = matches!(class, Class::OuterOperator | Class::NestedOperator);
+        let is_own = is_operator || self.source == Source::Unknown;
         Self {
             usual_ns: self.usual_ns * usual / 100,
             least_ns: self.least_ns * least / 100,
             most_ns: self.most_ns * most / 100,
-            source: if is_operator { self.source } else { Source::Operators },
+            source: if is_own { self.source } else { Source::Operators },
             n_samples: self.n_samples,
         }
     }
@@ -289,6 +313,10 @@ struct Seen {
     gaps_ns: Vec<i64>,
     /// Gaps between consecutive Python functions.
     python_gaps_ns: Vec<i64>,
+    /// Gaps between consecutive launches.
+    launch_gaps_ns: Vec<i64>,
+    /// Whether all times are whole microseconds.
+    is_coarse: bool,
 }
 
 /// The children of an event.
@@ -302,7 +330,8 @@ impl Seen {
     fn of(tables: &Tables, nesting: &Nesting) -> Self {
         let events = &tables.events;
         let classes = Classes::of(tables, nesting);
-        let mut seen = Self { counts: vec![0; Class::ALL.len()], ..Self::default() };
+        let is_coarse = is_coarse(tables);
+        let mut seen = Self { counts: vec![0; Class::ALL.len()], is_coarse, ..Self::default() };
         let mut children: Vec<Option<Children>> = vec![None; events.len()];
         let mut last_outer: Option<EventId> = None;
         for event in nesting.outside_in() {
@@ -320,7 +349,7 @@ impl Seen {
                     .filter(|&last| events.lane(last) == events.lane(event)),
             };
             if let Some(before) = before {
-                seen.gap(before, event, tables);
+                seen.gap(before, event, (tables, &classes));
             }
         }
         let mut names: Vec<Option<StringId>> = Vec::new();
@@ -343,14 +372,18 @@ impl Seen {
         seen
     }
 
-    fn gap(&mut self, before: EventId, event: EventId, tables: &Tables) {
-        let events = &tables.events;
-        let (Some((_, end)), Some((start, _))) = (events.span(before), events.span(event)) else {
+    fn gap(&mut self, before: EventId, event: EventId, (tables, classes): (&Tables, &Classes)) {
+        use Class::{Launch, NestedOperator, OuterOperator, PythonFunction};
+        let (Some((_, end)), Some((start, _))) =
+            (tables.events.span(before), tables.events.span(event))
+        else {
             return;
         };
-        let gaps = match (events.kind(before), events.kind(event)) {
-            (EventKind::Operator, EventKind::Operator) => &mut self.gaps_ns,
-            (EventKind::Python, EventKind::Python) => &mut self.python_gaps_ns,
+        let gaps = match (classes.class(before), classes.class(event)) {
+            (Some(OuterOperator), Some(OuterOperator))
+            | (Some(NestedOperator), Some(NestedOperator)) => &mut self.gaps_ns,
+            (Some(PythonFunction), Some(PythonFunction)) => &mut self.python_gaps_ns,
+            (Some(Launch), Some(Launch)) => &mut self.launch_gaps_ns,
             _ => return,
         };
         gaps.push((start - end).max(0));
@@ -360,34 +393,20 @@ impl Seen {
     fn operator(&mut self) -> Result<(Learned, f64), NotEstimated> {
         let n_samples = self.wrappers_ns.len();
         if n_samples >= FEWEST_SAMPLES && self.n_names >= FEWEST_NAMES {
-            let mut of = |place: usize| percentile(&mut self.wrappers_ns, place).0;
-            let [usual_ns, least_ns, most_ns] = WRAPPERS.map(&mut of);
-            let learned = Learned {
-                usual_ns,
-                least_ns: least_ns * LEAST_PERCENT / 100,
-                most_ns: most_ns * MOST_PERCENT / 100,
-                source: Source::Wrappers,
-                n_samples,
-            };
+            let mut self_ns: Vec<_> = self.wrappers_ns.iter().map(|wrapper| wrapper.0).collect();
+            let usual_ns = percentile(&mut self_ns, WRAPPERS, self.is_coarse);
+            let [least_ns, most_ns] = OF_WRAPPERS.map(|percent| usual_ns * percent / 100);
+            let source = Source::Wrappers;
+            let learned = Learned { usual_ns, least_ns, most_ns, source, n_samples };
             let before = self.before(usual_ns);
-            return if usual_ns <= MOST_NS {
-                Ok((learned, before))
-            } else {
-                Err(NotEstimated::NoWrappers)
-            };
+            let is_possible = usual_ns <= MOST_NS;
+            return is_possible.then_some((learned, before)).ok_or(NotEstimated::NoWrappers);
         }
-        let n_samples = self.gaps_ns.len();
-        if n_samples < FEWEST_SAMPLES * FEWEST_SAMPLES {
+        if self.gaps_ns.len() < FEWEST_SAMPLES * FEWEST_SAMPLES {
             return Err(NotEstimated::FewOperators);
         }
-        let (place, percent) = GAPS;
-        let most_ns = percentile(&mut self.gaps_ns, place);
-        if most_ns > MOST_NS {
-            return Err(NotEstimated::NoWrappers);
-        }
-        let (usual_ns, least_ns) = (most_ns * percent / 100, most_ns / 4);
-        let learned = Learned { usual_ns, least_ns, most_ns, source: Source::Gaps, n_samples };
-        Ok((learned, USUALLY_BEFORE))
+        let learned = learned(&mut self.gaps_ns, GAPS, (Source::Gaps, self.is_coarse));
+        learned.map(|learned| (learned, USUALLY_BEFORE)).ok_or(NotEstimated::NoWrappers)
     }
 
     /// Returns the fraction of an operator's cost before its start, from operators that take no
@@ -401,28 +420,60 @@ impl Seen {
     }
 
     fn python(&mut self) -> Option<Learned> {
-        let n_samples = self.python_gaps_ns.len();
-        if n_samples < FEWEST_SAMPLES * FEWEST_SAMPLES {
-            return None;
-        }
-        let (place, percent) = PYTHON_GAPS;
-        let most_ns = percentile(&mut self.python_gaps_ns, place);
-        let usual_ns = most_ns * percent / 100;
-        let least_ns = most_ns / 4;
-        (most_ns <= MOST_NS).then_some(Learned {
-            usual_ns,
-            least_ns,
-            most_ns: most_ns * MOST_PERCENT / 100,
-            source: Source::Gaps,
-            n_samples,
-        })
+        let is_enough = self.python_gaps_ns.len() >= FEWEST_SAMPLES * FEWEST_SAMPLES;
+        let source = (Source::Gaps, self.is_coarse);
+        is_enough.then(|| learned(&mut self.python_gaps_ns, PYTHON_GAPS, source))?
+    }
+
+    fn launch(&mut self) -> Option<Learned> {
+        let is_enough = self.launch_gaps_ns.len() >= FEWEST_SAMPLES;
+        let source = (Source::Launches, self.is_coarse);
+        is_enough.then(|| learned(&mut self.launch_gaps_ns, LAUNCH_GAPS, source))?
     }
 }
 
+/// Returns the cost that the shortest gaps show; `None` if they are longer than recording ever
+/// takes.
+fn learned(
+    samples_ns: &mut [i64],
+    (place, percents): (usize, [i64; 3]),
+    (source, is_coarse): (Source, bool),
+) -> Option<Learned> {
+    let gap_ns = percentile(samples_ns, place, is_coarse);
+    let [usual_ns, least_ns, most_ns] = percents.map(|percent| gap_ns * percent / 100);
+    let n_samples = samples_ns.len();
+    (gap_ns <= MOST_NS).then_some(Learned { usual_ns, least_ns, most_ns, source, n_samples })
+}
+
+/// Whether the times of a trace are whole microseconds.
+fn is_coarse(tables: &Tables) -> bool {
+    let events = &tables.events;
+    let mut on_host = events.ids().filter(|&event| {
+        let kind = events.kind(event);
+        kind == EventKind::Operator || kind.is_call()
+    });
+    on_host.all(|event| {
+        events
+            .span(event)
+            .is_none_or(|(start, end)| start % MICROSECOND_NS == 0 && end % MICROSECOND_NS == 0)
+    })
+}
+
 /// Returns the value below which the given percentage of values lie.
-fn percentile<T: Ord + Copy>(values: &mut [T], percent: usize) -> T {
+///
+/// Values in whole microseconds stand for all times that are at most half a microsecond away, and
+/// the percentile is interpolated between them.
+fn percentile(values: &mut [i64], percent: usize, is_coarse: bool) -> i64 {
     let place = (values.len() - 1) * percent / 100;
-    *values.select_nth_unstable(place).1
+    let value = *values.select_nth_unstable(place).1;
+    if !is_coarse {
+        return value;
+    }
+    let n_below = values.iter().filter(|&&other| other < value).count();
+    let n_equal = values.iter().filter(|&&other| other == value).count();
+    let part =
+        i128::from(MICROSECOND_NS) * (2 * (place - n_below) + 1) as i128 / (2 * n_equal) as i128;
+    (value - MICROSECOND_NS / 2 + i64::try_from(part).unwrap_or(0)).max(0)
 }
 
 #[cfg(test)]
@@ -480,9 +531,9 @@ mod tests {
     #[test]
     fn an_operator_that_only_calls_another_shows_the_cost_of_one_event() {
         let costs = of(&wrappers(12)).unwrap();
-        // 1.5 us + 0.5 us; at least 80 % of it, at most 120 %.
-        assert_eq!(bounds(&costs, Class::NestedOperator), (1_600, 2_000, 2_400));
-        assert_eq!(bounds(&costs, Class::OuterOperator), (1_600, 2_000, 2_880));
+        // 1.5 us + 0.5 us; at least 65 % of it, at most 130 %.
+        assert_eq!(bounds(&costs, Class::NestedOperator), (1_300, 2_000, 2_600));
+        assert_eq!(bounds(&costs, Class::OuterOperator), (1_300, 2_000, 2_600));
         assert!((costs.before - 0.75).abs() < 1e-9);
         assert_eq!(costs.of(Class::OuterOperator).unwrap().count, 12);
     }
@@ -494,9 +545,9 @@ mod tests {
         events.push(("cuda_runtime", "cudaEventQuery", 140_000, 141_500));
         events.push(("user_annotation", "forward", 150_000, 160_500));
         let costs = of(&events).unwrap();
-        assert_eq!(bounds(&costs, Class::Launch), (1_120, 2_600, 4_800));
-        assert_eq!(bounds(&costs, Class::Call), (480, 2_000, 3_600));
-        assert_eq!(bounds(&costs, Class::Annotation), (1_600, 4_000, 12_000));
+        assert_eq!(bounds(&costs, Class::Launch), (1_300, 2_600, 3_900));
+        assert_eq!(bounds(&costs, Class::Call), (650, 2_000, 3_380));
+        assert_eq!(bounds(&costs, Class::Annotation), (1_300, 4_000, 10_400));
         assert!(costs.of(Class::PythonFunction).is_none());
     }
 
@@ -513,12 +564,53 @@ mod tests {
     }
 
     #[test]
-    fn few_operators_and_whole_microseconds_tell_nothing() {
-        assert_eq!(of(&wrappers(9)).unwrap_err(), NotEstimated::FewOperators);
-        let whole: Vec<_> = wrappers(12)
-            .into_iter()
-            .map(|(category, name, start, end)| (category, name, 2 * start, 2 * end))
+    fn launches_that_follow_one_another_show_their_cost_without_operators() {
+        let launches: Vec<_> = (0..20)
+            .map(|number| {
+                let begin = 7_000 * number;
+                ("cuda_runtime", "cudaLaunchKernel", begin, begin + 5_001)
+            })
             .collect();
-        assert_eq!(of(&whole).unwrap_err(), NotEstimated::Coarse);
+        let costs = of(&launches).unwrap();
+        // Gaps of 1.999 us are six tenths of the cost, less what the program does in them.
+        assert_eq!(bounds(&costs, Class::Launch), (1_599, 2_998, 3_998));
+        assert_eq!(costs.of(Class::Launch).unwrap().source, Source::Launches);
+    }
+
+    #[test]
+    fn a_class_that_nothing_shows_is_not_subtracted() {
+        let mut events: Vec<_> = (0..20)
+            .map(|number| {
+                let begin = 7_000 * number;
+                ("cuda_runtime", "cudaLaunchKernel", begin, begin + 5_001)
+            })
+            .collect();
+        events.push(("cpu_op", "aten::mm", 150_000, 160_500));
+        let costs = of(&events).unwrap();
+        assert_eq!(bounds(&costs, Class::OuterOperator), (0, 0, 5_000));
+        assert_eq!(costs.of(Class::OuterOperator).unwrap().source, Source::Unknown);
+    }
+
+    #[test]
+    fn whole_microseconds_tell_as_much_as_exact_times() {
+        let longer = |(category, name, start, end): (&'static str, &'static str, i64, i64)| {
+            (category, name, start * 1_211 / 1_000, end * 1_211 / 1_000)
+        };
+        let events: Vec<_> = wrappers(300).into_iter().map(longer).collect();
+        let exact = of(&events).unwrap();
+        let odd = |(place, event): (usize, (&'static str, &'static str, i64, i64))| {
+            let moved = 137 * (i64::try_from(place).unwrap() / 2);
+            let whole = |ns: i64| (ns + moved) / 1_000 * 1_000;
+            (event.0, event.1, whole(event.2), whole(event.3))
+        };
+        let whole: Vec<_> = events.into_iter().enumerate().map(odd).collect();
+        let whole = of(&whole).unwrap();
+        let [exact, whole] = [exact, whole].map(|costs| bounds(&costs, Class::NestedOperator).1);
+        assert!((exact - whole).abs() <= 200, "{exact} and {whole}");
+    }
+
+    #[test]
+    fn few_operators_tell_nothing() {
+        assert_eq!(of(&wrappers(9)).unwrap_err(), NotEstimated::FewOperators);
     }
 }

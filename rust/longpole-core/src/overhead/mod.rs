@@ -15,5 +15,5 @@ mod pieces;
 mod solution;
 
 pub use classes::Class;
-pub use costs::{Cost, Costs, NotEstimated, Source, costs, usual_costs};
+pub use costs::{Cost, Costs, NotEstimated, Source, costs, unknown_costs, usual_costs};
 pub use solution::{Lengths, Misfit, Solution, fitted, latency_bounds_ns, solution};

@@ -28,6 +28,17 @@ pub const QUICKEST_RETURN_NS: i64 = US;
 /// before their call are counted separately if they are earlier by more than this.
 pub const CLOCK_TOLERANCE_NS: i64 = 10 * US;
 
+/// A recorded wait is kept if its activity ends after the call by at most this part of the wait,
+/// or [`CLOCK_TOLERANCE_NS`]: clocks that jump were seen to be off by 14 us.
+const TOLERATED_PART_OF_WAIT: i64 = 500;
+
+const MOST_TOLERATED_NS: i64 = 50 * US;
+
+/// Returns how much later than its call an awaited activity may end.
+pub fn tolerated_ns(wait_ns: i64) -> i64 {
+    (wait_ns / TOLERATED_PART_OF_WAIT).clamp(CLOCK_TOLERANCE_NS, MOST_TOLERATED_NS)
+}
+
 /// Minimum time from the start of a launch call to the start of its activity; 2.0 us were observed.
 /// An earlier start means that the device clock is behind.
 pub const QUICKEST_LAUNCH_NS: i64 = US;

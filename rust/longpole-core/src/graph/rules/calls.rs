@@ -1,5 +1,6 @@
 //! Edges into the ends of calls: the recorded wait, or the wait inferred from the name of the call.
 
+use super::clocks::stays_on_device;
 use super::{stream_waits, syncs};
 use crate::error::Result;
 use crate::graph::facts::{Facts, Recent};
@@ -136,9 +137,13 @@ fn full_queue_edge(call: Order, first: Order, facts: &Facts<'_>) -> Option<Edge>
 // without the copy there is no such call. It is not a wait: a call that does not wait for its turn
 // on the stream still stages.
 
-/// Returns the edge from the copy into the end of its call.
+/// Returns the edge from the copy into the end of its call. A copy within a device is not awaited,
+/// however long its call takes.
 fn copy_edge(copy: Order, call: Order, facts: &Facts<'_>) -> Option<Edge> {
     let timeline = facts.timeline;
+    if stays_on_device(copy, facts) {
+        return None;
+    }
     let pageable = facts.tables.pageable_ends(timeline.event(copy)).contains(&true);
     let blocks = pageable || !facts.name(call).contains("Async");
     let late_ns = timeline.end_ns(copy) - timeline.end_ns(call);

@@ -456,8 +456,8 @@ impl Evidence {
         self.n_too_late += n_too_late;
     }
 
-    /// Returns the required shift. If it would violate the other fact, the clock is not off by a
-    /// constant and stays unchanged.
+    /// Returns the required shift. If it would violate the other fact, it is the nearest that
+    /// violates neither; without one, the clock is not off by a constant and stays unchanged.
     fn shift(&self) -> Option<Shift> {
         let quickest_ns = self.quickest_launches_ns.first();
         let by_returns_ns = self.by_returns_ns();
@@ -478,7 +478,11 @@ impl Evidence {
             || self.many_return_early()
             || (is_told
                 && (self.launches_confirm(by_returns_ns) || self.releases_confirm(by_returns_ns)));
-        (is_ahead && agrees).then_some(Shift { shift_ns: by_returns_ns, by_launches: false })
+        let nearest_ns = by_returns_ns.max(limits::QUICKEST_LAUNCH_NS.saturating_sub(quickest_ns));
+        let keeps_returns = self.latest_return_ns.saturating_add(nearest_ns) <= 0;
+        let shift_ns = if agrees { by_returns_ns } else { nearest_ns };
+        (is_ahead && (agrees || (self.has_known_return() && keeps_returns && nearest_ns < 0)))
+            .then_some(Shift { shift_ns, by_launches: false })
     }
 
     /// Returns the required shift if one or two launches came too soon, and calls that waited
@@ -581,10 +585,15 @@ fn blocks(copy: Order, call: Order, facts: &Facts<'_>) -> bool {
     }
     let name = facts.name(copy);
     let [is_staged, is_fetched] = facts.tables.pageable_ends(facts.timeline.event(copy));
-    let stays = name.contains("DtoD") || name.contains("Device -> Device");
-    let stays = stays || blit_kernel(name).is_some();
+    let stays = stays_on_device(copy, facts) || blit_kernel(name).is_some();
     let waits = is_fetched || !facts.name(call).contains("Async");
     waits && !is_staged && !stays
+}
+
+/// Whether a copy is recorded as one within a device.
+pub(super) fn stays_on_device(copy: Order, facts: &Facts<'_>) -> bool {
+    let name = facts.name(copy);
+    name.contains("DtoD") || name.contains("Device -> Device")
 }
 
 #[cfg(test)]
@@ -642,6 +651,13 @@ mod tests {
         assert_eq!(shift_beside(&late, &[], &[-3 * US, 2 * US, 9 * US]), None);
         assert_eq!(shift_beside(&late, &[-US], &[-3 * US, -2 * US]), None);
         assert_eq!(shift_beside(&[9 * US, 10 * US, 40 * US], &[], &[-3 * US, -2 * US]), None);
+    }
+
+    #[test]
+    fn a_shift_that_launches_do_not_allow_is_as_small_as_the_returns_need() {
+        let late = [4_300, 4_900, 4_600];
+        assert_eq!(shift_of(&[6 * US, 7 * US, 9 * US], &late), Some(-5 * US));
+        assert_eq!(shift_of(&[5 * US, 7 * US, 9 * US], &late), None);
     }
 
     #[test]

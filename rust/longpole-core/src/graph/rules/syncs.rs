@@ -63,14 +63,15 @@ pub(super) fn is_short(call: Order, facts: &Facts<'_>) -> bool {
 // Edges from an activity to the end of the call that waited for it.
 
 /// Returns the edge from an activity to the end of its call. An activity whose timestamps end
-/// slightly later is clipped.
+/// slightly later is clipped, and one that lies slightly after the call is replaced by the one
+/// before it on its stream.
 pub(super) fn edge(producer: Order, call: Order, evidence: Evidence, facts: &Facts<'_>) -> Edge {
     let timeline = facts.timeline;
+    let tolerated_ns = limits::tolerated_ns(timeline.duration_ns(call));
+    let producer = begun_in(producer, call, tolerated_ns, facts);
     let late_ns = timeline.end_ns(producer) - timeline.end_ns(call);
     let target = facts.nodes.end(call);
-    if 0 < late_ns
-        && late_ns <= limits::CLOCK_TOLERANCE_NS
-        && timeline.start_ns(producer) < timeline.end_ns(call)
+    if 0 < late_ns && late_ns <= tolerated_ns && timeline.start_ns(producer) < timeline.end_ns(call)
     {
         let mut edge = facts.inside_edge(producer, target, Role::SyncInside);
         edge.evidence = evidence;
@@ -78,6 +79,22 @@ pub(super) fn edge(producer: Order, call: Order, evidence: Evidence, facts: &Fac
     }
     let named = (Kind::SyncReturn, Role::Sync);
     Edge::new((facts.nodes.end(producer), target), named, Some(call), evidence)
+}
+
+/// Returns the awaited activity, or an earlier one of its stream if it seems to begin when the call
+/// has returned.
+fn begun_in(producer: Order, call: Order, tolerated_ns: i64, facts: &Facts<'_>) -> Order {
+    let timeline = facts.timeline;
+    let (start_ns, end_ns) = (timeline.start_ns(call), timeline.end_ns(call));
+    let mut found = producer;
+    while timeline.start_ns(found) >= end_ns
+        && timeline.end_ns(producer) - end_ns <= tolerated_ns
+        && let Some(before) = facts.streams.before_on_stream(found)
+        && timeline.end_ns(before) > start_ns
+    {
+        found = before;
+    }
+    found
 }
 
 // Device and context synchronization: the call waited for the last activity of the device.

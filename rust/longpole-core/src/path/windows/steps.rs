@@ -17,7 +17,7 @@ use super::serving;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{EventId, StringId};
 use crate::link::{self, Captures, Launches};
-use crate::tables::{Tables, by_content};
+use crate::tables::{EventKind, Tables, by_content};
 use crate::vocabulary::{ApiRole, IterationKind};
 
 /// An iteration is incomplete if more than one in this many of its launches lack their activity:
@@ -105,14 +105,19 @@ pub fn steps(tables: &Tables, launches: &Launches, pattern: Option<&str>) -> Res
     let mut steps = if profiled.is_empty() {
         unprofiled(tables, launches, &submissions, pattern)?
     } else {
-        let rows = profiler_steps(&profiled, tables, &submissions);
+        let rows = profiler_steps(&profiled, tables, launches, &submissions);
         Steps { marked: Marked::Profiler, pattern: None, rows }
     };
     Completeness::of(tables, launches).judge(&mut steps.rows, tables);
     Ok(steps)
 }
 
-fn profiler_steps(found: &[link::Step], tables: &Tables, submissions: &Submissions) -> Vec<Step> {
+fn profiler_steps(
+    found: &[link::Step],
+    tables: &Tables,
+    launches: &Launches,
+    submissions: &Submissions,
+) -> Vec<Step> {
     let completion = |event| submissions.of_annotation(event, WindowEnd::Last, tables);
     let process = |step: &link::Step| process_of(step.event, tables);
     let mut place: HashMap<(StringId, i64), usize> = HashMap::new();
@@ -127,7 +132,7 @@ fn profiler_steps(found: &[link::Step], tables: &Tables, submissions: &Submissio
         let before = number.and_then(|number| place.get(&(process(step), number)).copied());
         let opening = match before {
             Some(before) => completion(found[before].event),
-            None => vec![Moment::Start(step.event)],
+            None => opening(step.event, tables, launches),
         };
         Step {
             number: step.number,
@@ -141,6 +146,23 @@ fn profiler_steps(found: &[link::Step], tables: &Tables, submissions: &Submissio
         }
     };
     found.iter().map(step).collect()
+}
+
+/// Returns what opens a step whose predecessor is not in the trace: its annotation and, if that is
+/// recorded on a device too, the work launched before the recording that ends before it there.
+fn opening(step: EventId, tables: &Tables, launches: &Launches) -> Vec<Moment> {
+    let events = &tables.events;
+    let on_device = events.ids().filter(|&event| {
+        events.kind(event) == EventKind::DeviceAnnotation && events.name(event) == events.name(step)
+    });
+    let begun_ns = on_device.map(|event| events.start_ns(event)).min();
+    let earlier = events.ids().filter(|&event| {
+        events.kind(event).is_device_work()
+            && launches.launcher(event).is_none()
+            && events.end_ns(event).is_some_and(|end_ns| begun_ns.is_some_and(|at| end_ns <= at))
+    });
+    let last = earlier.max_by_key(|&event| (events.end_ns(event), event));
+    std::iter::once(Moment::Start(step)).chain(last.map(Moment::End)).collect()
 }
 
 fn unprofiled(
