@@ -30,6 +30,9 @@ _HOW: Final = {
 # A device that is busy for less of a gap counts as idle.
 _HARDLY_BUSY: Final = 0.01
 
+# A device that is busy for this share of the window leaves little for anything else to save.
+_MOSTLY_BUSY: Final = 0.8
+
 # From this share of the time on, CPU collectives are mentioned.
 _MUCH_COLLECTIVE: Final = 0.1
 
@@ -245,11 +248,24 @@ def _host(parts: VerdictParts) -> list[str]:
 
 def inconclusive(parts: VerdictParts) -> list[str]:
     """Explain why the trace is inconclusive, what it contains, and what to record."""
-    recorded = parts["recorded"]
-    fill = (
-        f"GPU activities fill {whole_percent(recorded['device'])} of the time, operators and "
-        f"calls {whole_percent(recorded['host'])}."
-    )
     _, record = advice(parts)
     first = f"{window(parts)}; the trace does not show what limits it: {why(parts)}."
-    return _within(first, [fill] if parts["cause"] == "unlinked" else [], f"Record {record}.")
+    return _within(first, _certain(parts), f"Record {record}.")
+
+
+def _certain(parts: VerdictParts) -> list[str]:
+    """Return what is certain although the limit is unknown: how much the GPU work leaves to save.
+
+    A window is never shorter than the work of a device, unless that is shortened or overlaps.
+    """
+    recorded = parts["recorded"]
+    busy = min(sum(share for _, share in recorded["busy"]), 1.0)
+    if busy >= _MOSTLY_BUSY:
+        return [
+            f"It is certain that GPU activities fill {whole_percent(busy)} of the time: nothing "
+            f"saves more than {whole_percent(1 - busy)} unless it shortens or overlaps them."
+        ]
+    if parts["cause"] != "unlinked":
+        return []
+    fill, host = (whole_percent(recorded[which]) for which in ("device", "host"))
+    return [f"GPU activities fill {fill} of the time, operators and calls {host}."]

@@ -67,8 +67,10 @@ _TABLES_OF_SIDES: Final[Mapping[Side, tuple[str, ...]]] = {
     "waits": ("devices", "idle time", "blocking calls"),
 }
 """Tables with more detail about what limits a window."""
-# Steps longer than the median by this factor are named.
-_MUCH_LONGER: Final = 2
+# Steps longer than this many times the median are named, and those that are shorter than one part
+# in this many of it.
+_MUCH_LONGER: Final = 1.5
+_MUCH_SHORTER: Final = 2
 _NEXT_TABLES: Final[Mapping[Side, str]] = {
     "kernels": "kernels --sort gain",
     "host": "idle --by host",
@@ -233,7 +235,7 @@ def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned])
         *timing_blocks(found.recording_cost),
         *verdict_blocks(found.verdict),
         *_how_computed(found.verdict),
-        *_long_steps(trace, found.verdict),
+        *_unlike_steps(trace, found.verdict),
         *caveats(found.verdict, warnings),
         *(serving_blocks(found.serving) if found.serving else []),
         *_limiting_blocks(trace, found),
@@ -250,28 +252,40 @@ def _how_computed(verdict: Verdict) -> list[Block]:
     return [Notes([f"How savings are computed: {command}{also}."])]
 
 
-def _long_steps(trace: Trace, verdict: Verdict) -> list[Block]:
-    """Return the longest step, with the command that explains it, if it is far above the median.
+def _unlike_steps(trace: Trace, verdict: Verdict) -> list[Block]:
+    """Return the longest and the shortest step that differ much from the median one.
 
     The iterations of a server are of several kinds, whose lengths differ. Outside the steps of the
     verdict, the window of a step may contain work of earlier ones, so its host time counts as well.
     """
     if verdict.window.n <= 1 or verdict.window.unit != "step" or trace.core.is_of_server:
         return []
-    own = {*verdict.steps}
-    steps = {
-        step["step"]: _length_ns(step, is_alone=step["step"] not in own)
-        for step in trace.core.steps(None).to_dicts()
-        if step["complete"]
-    }
-    least_ns = _MUCH_LONGER * verdict.window.length_ns
-    long = [number for number, length_ns in steps.items() if length_ns > least_ns]
-    if not long or not steps.keys() >= own:
+    own, rows = {*verdict.steps}, [row for row in _steps(trace) if row["complete"]]
+    if not {row["step"] for row in rows} >= own:
         return []
-    longest = max(long, key=steps.__getitem__)
-    others = f", and {count(len(long) - 1, 'other step')} over twice the median" if long[1:] else ""
-    takes = f"Step {longest} takes {duration(steps[longest])}{others}"
-    return [Notes([f"{takes}: `longpole diff TRACE --step {longest}` shows what is longer."])]
+    least_ns = {row["step"]: _length_ns(row, is_alone=row["step"] not in own) for row in rows}
+    most_ns = {row["step"]: _length_ns(row, is_alone=False) for row in rows}
+    usual_ns = verdict.window.length_ns
+    long = [it for it, length_ns in least_ns.items() if length_ns > _MUCH_LONGER * usual_ns]
+    short = [it for it, length_ns in most_ns.items() if _MUCH_SHORTER * length_ns < usual_ns]
+    told = []
+    if long:
+        told.append(_unlike(max(long, key=least_ns.__getitem__), least_ns, len(long), "longer"))
+    if short:
+        told.append(_unlike(min(short, key=most_ns.__getitem__), most_ns, len(short), "shorter"))
+    return [Notes(told)] if told else []
+
+
+def _steps(trace: Trace) -> list[dict[str, Any]]:
+    return trace.core.steps(None).to_dicts()
+
+
+def _unlike(step: int, lengths_ns: Mapping[int, int], n_steps: int, how: str) -> str:
+    """Return how long a step takes that differs much from the median one."""
+    far = "over 1.5 times" if how == "longer" else "less than half of"
+    others = f", and {count(n_steps - 1, 'other step')} {far} the median" if n_steps > 1 else ""
+    takes = f"Step {step} takes {duration(lengths_ns[step])}{others or f', {far} the median'}"
+    return f"{takes}: `longpole diff TRACE --step {step}` shows what is {how}."
 
 
 def _length_ns(step: Mapping[str, Any], *, is_alone: bool) -> int:
@@ -307,7 +321,8 @@ def _title(path: str, trace: Trace, found: Summary) -> str:
     window = found.window
     facts = [window.title]
     if trace.rank is not None:
-        facts.append(f"rank {trace.rank}")
+        of_all = f" of {trace.world_size}" if (trace.world_size or 1) > 1 else ""
+        facts.append(f"rank {trace.rank}{of_all}")
     return f"{name_of(path)}: {', '.join(facts)}"
 
 

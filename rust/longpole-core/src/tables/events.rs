@@ -381,4 +381,13 @@ impl Tables {
         let name = self.events.name(event).map_or("", |name| self.strings.get(name));
         pageable_ends(name, kinds)
     }
+
+    /// Whether an event migrates managed memory, which no call launches.
+    pub(crate) fn is_migration(&self, event: EventId) -> bool {
+        let name = self.events.name(event).map_or("", |name| self.strings.get(name));
+        name.starts_with(MIGRATION)
+    }
 }
+
+/// Prefix of the names of the migrations of managed memory.
+const MIGRATION: &str = "Memcpy Unified";

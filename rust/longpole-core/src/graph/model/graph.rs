@@ -223,6 +223,12 @@ pub(super) fn typical_ns(edges: &Edges, nodes: &Nodes) -> Vec<i64> {
         let Some(binding) = edges.first().filter(|edge| !edge.role.is_self_time()) else {
             continue;
         };
+        // An activity that starts inside its call may have waited for the host, not for the
+        // activity before it.
+        let is_inside = edges.iter().any(|edge| edge.role == Role::LaunchInside);
+        if is_inside && binding.role == Role::StreamOrder {
+            continue;
+        }
         has_bound[binding.role as usize] = true;
         let after_ns = |next: &Edge| binding.finished_ns(times_ns) - next.finished_ns(times_ns);
         if edges.get(1).is_none_or(|next| after_ns(next) >= UNDISTURBED_NS) {

@@ -57,6 +57,24 @@ pub(super) fn name_by_thread(edges: &mut [Edge], n_chains: usize, facts: &Facts<
     }
 }
 
+/// Returns the edge into a migration of managed memory from what touched the memory: the kernel
+/// that runs, or else a launching thread. Such copies have no launch by nature.
+pub(super) fn fault(work: Order, facts: &Facts<'_>) -> Option<Edge> {
+    let timeline = facts.timeline;
+    if timeline.launcher(work).is_some() || !facts.tables.is_migration(timeline.event(work)) {
+        return None;
+    }
+    let (start, start_ns) = (facts.nodes.start(work), timeline.start_ns(work));
+    let number = facts.streams.device_of(work);
+    if let Some((_, holder)) = facts.streams.whole_device(number).kernel_running_at(start_ns) {
+        return Some(facts.inside_edge(holder, start, Role::DeviceOccupied));
+    }
+    let threads = facts.launching_threads[number].iter();
+    let before = threads.filter_map(|&thread| facts.last_of_thread(thread, start_ns)).max()?;
+    let named = (Kind::Launch, Role::Launch);
+    Some(Edge::new((before, start), named, Some(work), Evidence::Inferred))
+}
+
 /// Returns the reason for the start of an activity to which no edge leads.
 pub(super) fn edge(work: Order, facts: &Facts<'_>) -> Option<Edge> {
     let start_ns = facts.timeline.start_ns(work);

@@ -42,6 +42,10 @@ fn start_edges(
     facts: &Facts<'_>,
     edges: &mut Vec<Edge>,
 ) {
+    if let Some(fault) = missing_records::fault(work, facts) {
+        edges.push(fault);
+        return;
+    }
     let first = edges.len();
     stream_order_edges(work, neighbours, facts, edges);
     launch_edges(work, facts, edges);

@@ -46,7 +46,7 @@ pub struct OnThread {
     pub event: EventId,
     /// Its time range and lane.
     pub time_range: TimeRange,
-    /// Index of the window in which it begins.
+    /// Index of the window to which it belongs.
     pub window: usize,
 }
 
@@ -55,7 +55,7 @@ pub struct OnThread {
 pub struct ThreadGap {
     /// Its time range and lane.
     pub time_range: TimeRange,
-    /// Index of the window in which it begins.
+    /// Index of the window to which it belongs.
     pub window: usize,
     /// How long all devices were idle meanwhile.
     pub idle_ns: i64,
@@ -126,7 +126,14 @@ impl<'a> Facts<'a> {
         behind.checked_sub(1).filter(|&place| at_ns < windows[place].end_ns)
     }
 
-    /// Returns events on threads that begin in a window, have one of `kinds` and a duration of at
+    /// Returns the index of the window to which host work that begins at a time belongs.
+    fn window_of_host(&self, at_ns: i64) -> Option<usize> {
+        let host_ns = &self.scope.host_ns;
+        let behind = host_ns.partition_point(|of| of.0 <= at_ns);
+        behind.checked_sub(1).filter(|&place| at_ns < host_ns[place].1)
+    }
+
+    /// Returns events on threads that belong to a window, have one of `kinds` and a duration of at
     /// least `least_ns`, and whose name is accepted.
     pub fn on_threads(
         &self,
@@ -145,7 +152,7 @@ impl<'a> Facts<'a> {
             if !kinds.contains(&timeline.kind(order)) || timeline.duration_ns(order) < least_ns {
                 continue;
             }
-            let Some(window) = self.window_at(timeline.start_ns(order)) else { continue };
+            let Some(window) = self.window_of_host(timeline.start_ns(order)) else { continue };
             if timeline.name(order).is_some_and(&mut is_accepted) {
                 found.push(self.on_thread(order, window));
             }
@@ -173,8 +180,9 @@ impl<'a> Facts<'a> {
             timeline.kind(*order).is_call()
                 && timeline.name(*order).is_some_and(|name| of.contains(&roles[name.row()]))
         };
-        let within =
-            |order: Order| Some(self.on_thread(order, self.window_at(timeline.start_ns(order))?));
+        let within = |order: Order| {
+            Some(self.on_thread(order, self.window_of_host(timeline.start_ns(order))?))
+        };
         timeline.orders().filter(is_one).filter_map(within).collect()
     }
 
@@ -343,7 +351,7 @@ impl<'a> Facts<'a> {
             bool,
         ),
     ) -> Option<ThreadGap> {
-        let window = self.window_at(time_range.start_ns)?;
+        let window = self.window_of_host(time_range.end_ns - 1)?;
         let busy = self.index.busy.get_or_init(|| {
             let timeline = &self.graph.timeline;
             let works = timeline.orders().filter(|&it| timeline.kind(it).is_device_work());
@@ -366,7 +374,8 @@ impl<'a> Facts<'a> {
                 continue;
             }
             let order = nodes.event(edge.target);
-            let Some(window) = self.window_at(nodes.time_ns(edge.target) - 1) else { continue };
+            let begun_ns = timeline.start_ns(nodes.event(edge.target));
+            let Some(window) = self.window_of_host(begun_ns) else { continue };
             seen = row_in_column(edge.target.row());
             let call = self.on_thread(order, window);
             let source = nodes.event(edge.source);

@@ -27,6 +27,7 @@ impl Sample {
         let scope = whole.part(windows);
         let (first, last) = (scope.windows.first()?, scope.windows.last()?);
         let from_ns = launched_from_ns(graph, first.start_ns..last.end_ns);
+        let from_ns = scope.host_ns.first().map_or(from_ns, |host_ns| from_ns.min(host_ns.0));
         // A gap of a thread that begins in the last window may end in the next one.
         let until_ns = next.map_or(i64::MAX, |window| window.end_ns);
         let moments = scope.windows.iter().flat_map(|window| {

@@ -216,26 +216,18 @@ fn most_of_unknown(question: &Question<'_>) -> Kind {
     Kind::ALL.iter().max_by_key(time_ns).copied().unwrap_or(Kind::Unexplained)
 }
 
-/// Prefix of the names of the migrations of managed memory.
-const MIGRATION: &str = "Memcpy Unified";
-
 /// Returns the share of the GPU activities in the windows without a known launch, by number or by
 /// time. Migrations of managed memory have no launch by nature.
 fn unlinked(question: &Question<'_>, launches: &Launches) -> f64 {
     let (timeline, windows) = (&question.graph.timeline, &question.scope.windows);
     let first_ns = windows.first().map_or(i64::MIN, |window| window.start_ns);
     let last_ns = windows.last().map_or(i64::MAX, |window| window.end_ns);
-    let (events, strings) = (&question.tables.events, &question.tables.strings);
-    let is_migration = |work| {
-        let name = events.name(timeline.event(work));
-        name.is_some_and(|name| strings.get(name).starts_with(MIGRATION))
-    };
     let mut count = [0_i64; 2];
     let mut time_ns = [0_i64; 2];
     for work in timeline.orders().filter(|&work| timeline.kind(work).is_device_work()) {
         if timeline.start_ns(work) < last_ns && first_ns < timeline.end_ns(work) {
             let is_linked = launches.launcher(timeline.event(work)).is_some();
-            if !is_linked && is_migration(work) {
+            if !is_linked && question.tables.is_migration(timeline.event(work)) {
                 continue;
             }
             let is_linked = usize::from(is_linked);

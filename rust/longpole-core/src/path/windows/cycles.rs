@@ -50,6 +50,7 @@ pub(super) fn cycle(tables: &Tables, launches: &Launches) -> Option<Cycle> {
     if behind - first < FEWEST_REPETITIONS * length || cover < LEAST_COVER {
         return None;
     }
+    let (first, behind) = largest_group(&works, &names, (first, behind), length, tables);
     let beginning = once_each(&names[first..behind], length)?;
     let begins: Vec<_> = (first..behind).filter(|&place| names[place] == beginning).collect();
     let calls = begins.iter().filter_map(|&place| launches.launcher(works[place]));
@@ -64,6 +65,35 @@ pub(super) fn cycle(tables: &Tables, launches: &Launches) -> Option<Cycle> {
     let n_unlaunched = begins.len() - moments.len();
     moments.dedup();
     (moments.len() > FEWEST_REPETITIONS).then_some(Cycle { moments, n_unlaunched })
+}
+
+/// Returns the range of a cycle. If no activity comes about once in each repetition, these are
+/// groups of different activities, one after another: of them, the one that takes most time.
+fn largest_group(
+    works: &[EventId],
+    names: &[usize],
+    (first, behind): (usize, usize),
+    length: usize,
+    tables: &Tables,
+) -> (usize, usize) {
+    let of_all = &names[first..behind];
+    let n_repetitions = (of_all.len() + length / 2) / length;
+    let n_begun = once_each(of_all, length)
+        .map_or(0, |beginning| of_all.iter().filter(|&&name| name == beginning).count());
+    if 4 * n_begun >= 3 * n_repetitions {
+        return (first, behind);
+    }
+    let differs = |&place: &usize| names[place] != names[place + length];
+    let ends = (first..behind - length).filter(differs).map(|place| place + 1);
+    let starts: Vec<_> = std::iter::once(first).chain(ends).collect();
+    let ends = starts[1..].iter().map(|&start| start - 1 + length).chain([behind]);
+    let groups = starts.iter().copied().zip(ends);
+    let repeats = |group: &(usize, usize)| group.1 - group.0 >= FEWEST_REPETITIONS * length;
+    let time_ns = |&(start, end): &(usize, usize)| {
+        let lengths_ns = works[start..end].iter().filter_map(|&it| tables.events.duration_ns(it));
+        lengths_ns.fold(0, i64::saturating_add)
+    };
+    groups.filter(repeats).max_by_key(time_ns).unwrap_or((first, behind))
 }
 
 /// Whether repetitions of the median length would fill half of the time of all GPU activities.

@@ -48,6 +48,9 @@ const N_THREADS: usize = 2;
 pub(super) struct Markers {
     pub(super) name: String,
     pub(super) moments: Vec<Moment>,
+    /// The shortest annotation of the thread that contains all of them, if their name is no known
+    /// one of iterations.
+    pub(super) around: Option<EventId>,
 }
 
 /// Returns the annotations that may mark iterations, likeliest first: those that match `pattern` if
@@ -68,11 +71,16 @@ pub(super) fn markers(
         None => group.rank(&busiest, tables).filter(|_| group.is_regular()),
     };
     let outermost = |group: Group| if chosen.is_some() { group.outermost() } else { group };
-    let groups = groups(tables).into_iter().map(outermost);
-    let mut found: Vec<_> = groups.filter_map(|group| Some((rank(&group)?, group))).collect();
+    let groups: Vec<_> = groups(tables).into_iter().map(outermost).collect();
+    let mut found: Vec<_> = groups.iter().filter_map(|group| Some((rank(group)?, group))).collect();
     found.sort_by_key(|(rank, group)| (*rank, Reverse(group.spans.len()), group.spans[0]));
     let marked_by_end = |rank| chosen.is_none() && rank == OPTIMIZER_STEP;
-    Ok(found.into_iter().map(|(rank, group)| group.markers(marked_by_end(rank))).collect())
+    let around = |rank, group: &Group| {
+        (chosen.is_none() && rank == KNOWN.len()).then(|| group.around(&groups)).flatten()
+    };
+    let markers =
+        |(rank, group): (usize, &Group)| group.markers(marked_by_end(rank), around(rank, group));
+    Ok(found.into_iter().map(markers).collect())
 }
 
 /// Returns the longest of the few marked iterations, and their number.
@@ -147,10 +155,25 @@ impl Group {
         self
     }
 
-    fn markers(self, by_end: bool) -> Markers {
+    fn markers(&self, by_end: bool, around: Option<EventId>) -> Markers {
         let moment = if by_end { Moment::End } else { Moment::Start };
         let moments = self.spans.iter().map(|&(_, _, event)| moment(event)).collect();
-        Markers { name: self.pattern, moments }
+        Markers { name: self.pattern.clone(), moments, around }
+    }
+
+    /// Returns the shortest annotation of the same thread and of another name that contains all of
+    /// the group.
+    fn around(&self, groups: &[Self]) -> Option<EventId> {
+        let start_ns = self.spans.first()?.0;
+        let end_ns = self.spans.iter().map(|span| span.1).max()?;
+        let others = groups
+            .iter()
+            .filter(|group| group.lane == self.lane && group.pattern != self.pattern)
+            .flat_map(|group| &group.spans);
+        others
+            .filter(|span| span.0 <= start_ns && end_ns <= span.1)
+            .min_by_key(|span| (span.1 - span.0, span.2))
+            .map(|span| span.2)
     }
 
     /// Returns the index among the known patterns; patterns of busy threads that cover nearly all

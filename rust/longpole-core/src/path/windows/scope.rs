@@ -44,6 +44,10 @@ pub struct Scope {
     pub unit: Unit,
     /// The windows to which gains refer, in order of time and adjacent to each other.
     pub windows: Vec<Window>,
+    /// For each window, the time range in which the host work that belongs to it begins: up to
+    /// the end of the mark of an iteration, from that of the iteration before. Other windows
+    /// contain their host work.
+    pub host_ns: Vec<(i64, i64)>,
     /// The numbers of the windows, if they have numbers.
     pub numbers: Vec<i64>,
     /// Index of the shown window.
@@ -85,7 +89,8 @@ impl Reason {
 impl Scope {
     fn single(unit: Unit, window: Window, number: Option<i64>, reason: Reason) -> Self {
         let numbers = number.into_iter().collect();
-        Self { unit, windows: vec![window], numbers, shown: 0, reason }
+        let host_ns = vec![(window.start_ns, window.end_ns)];
+        Self { unit, windows: vec![window], host_ns, numbers, shown: 0, reason }
     }
 
     /// Returns the shown window.
@@ -128,6 +133,7 @@ impl Scope {
     pub(in crate::path) fn part(&self, windows: Range<usize>) -> Self {
         Self {
             unit: self.unit,
+            host_ns: self.host_ns[windows.clone()].to_vec(),
             numbers: self.numbers.get(windows.clone()).unwrap_or_default().to_vec(),
             shown: self.shown.saturating_sub(windows.start),
             windows: self.windows[windows].to_vec(),
@@ -192,7 +198,10 @@ pub fn scope(
             let (window, row) = step(tables, launches, &found, *number, *end)?;
             let ran_ahead = ran_ahead(&found.rows[row], &window, Unit::Step);
             let reason = Reason::new("as asked", "").and(ran_ahead);
-            Ok(Scope::single(Unit::Step, window, Some(*number), reason))
+            let scope = Scope::single(Unit::Step, window, Some(*number), reason);
+            let is_period = *end == WindowEnd::Period;
+            let host_ns = if is_period { vec![host_of(&found, row)] } else { scope.host_ns };
+            Ok(Scope { host_ns, ..scope })
         }
         Choice::Annotation(..) => asked(Unit::Annotation, None),
         Choice::Between(start_ns, end_ns) => {
@@ -313,10 +322,19 @@ fn of_run(found: &Steps, run: &[usize], reason: Reason) -> Scope {
     Scope {
         unit,
         windows: run.iter().map(|&row| found.rows[row].period.clone()).collect(),
+        host_ns: run.iter().map(|&row| host_of(found, row)).collect(),
         numbers: run.iter().map(|&row| found.rows[row].number).collect(),
         shown,
         reason: reason.and(ran_ahead(step, &step.period, unit)),
     }
+}
+
+/// Returns the time range in which the host work of an iteration begins. What begins between two
+/// marks belongs to the second.
+fn host_of(found: &Steps, row: usize) -> (i64, i64) {
+    let (start_ns, end_ns) = found.rows[row].host_ns;
+    let before_ns = found.rows[row].before.map(|before| found.rows[before].host_ns.1);
+    (before_ns.unwrap_or(start_ns).min(start_ns), end_ns)
 }
 
 /// Returns a note that the host did most of the work of a step before its window, while the device

@@ -127,12 +127,15 @@ fn profiler_steps(
             *first = row;
         }
     }
+    let start_ns = |step: &&link::Step| (tables.events.start_ns(step.event), step.event);
+    let first = found.iter().min_by_key(start_ns).map(|step| step.event);
     let step = |step: &link::Step| {
         let number = step.number.checked_sub(1);
         let before = number.and_then(|number| place.get(&(process(step), number)).copied());
         let opening = match before {
             Some(before) => completion(found[before].event),
-            None => opening(step.event, tables, launches),
+            None if Some(step.event) == first => opening(step.event, tables, launches),
+            None => vec![Moment::Start(step.event)],
         };
         Step {
             number: step.number,
@@ -148,7 +151,7 @@ fn profiler_steps(
     found.iter().map(step).collect()
 }
 
-/// Returns what opens a step whose predecessor is not in the trace: its annotation and, if that is
+/// Returns what opens the first step of a trace: its annotation and, if that is
 /// recorded on a device too, the work launched before the recording that ends before it there.
 fn opening(step: EventId, tables: &Tables, launches: &Launches) -> Vec<Moment> {
     let events = &tables.events;
@@ -176,10 +179,14 @@ fn unprofiled(
     {
         return Ok(steps);
     }
+    let mut has_parts = false;
     let found = markers(tables, launches, pattern)?.into_iter().find_map(|markers| {
         let rows = between(&markers.moments, tables, submissions);
         let marked = pattern.is_some() || holds_half(&rows, tables, submissions);
-        marked.then_some((markers.name, rows))
+        let is_part = pattern.is_none()
+            && markers.around.is_some_and(|around| is_part(&rows, around, tables, submissions));
+        has_parts |= is_part;
+        (marked && !is_part).then_some((markers.name, rows))
     });
     if let Some((pattern, rows)) = found {
         return Ok(Steps { marked: Marked::Annotations, pattern: Some(pattern), rows });
@@ -188,7 +195,7 @@ fn unprofiled(
         let why = format!("no repeated annotation has a name that matches {pattern:?}");
         return Err(Error::new(ErrorKind::NoWindow(why), 0));
     }
-    let is_open = single(tables).is_none();
+    let is_open = single(tables).is_none() && !has_parts;
     let cycle = is_open.then(|| cycle(tables, launches)).flatten();
     let n_unlaunched = cycle.as_ref().map_or(0, |cycle| cycle.n_unlaunched);
     let rows = cycle.map_or_else(Vec::new, |cycle| between(&cycle.moments, tables, submissions));
@@ -228,6 +235,19 @@ fn between(moments: &[Moment], tables: &Tables, submissions: &Submissions) -> Ve
         }
     });
     rows.collect()
+}
+
+/// Whether ranges inside one annotation are parts of it, such as the layers of a model, and no
+/// iterations: most of the device time that was launched in it was launched outside of them.
+fn is_part(rows: &[Step], around: EventId, tables: &Tables, submissions: &Submissions) -> bool {
+    let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return false };
+    let Some(whole_ns) = tables.events.span(around) else { return false };
+    let process = process_of(around, tables);
+    let busy_ns = |within_ns| -> i64 {
+        let works = submissions.launched(process, within_ns).iter();
+        works.filter_map(|&(_, work)| tables.events.duration_ns(work)).sum()
+    };
+    2 * busy_ns((first.host_ns.0, last.host_ns.1)) < busy_ns(whole_ns)
 }
 
 /// Whether half of all GPU activities were launched within some iterations.
