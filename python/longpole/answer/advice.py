@@ -11,7 +11,7 @@ from longpole.words.wording import whole_percent
 
 if TYPE_CHECKING:
     from longpole.remedies.parts import RecordedParts, VerdictParts
-    from longpole.remedies.sides import Side
+    from longpole.remedies.sides import Fact, Side
     from longpole.words.recording import Options
 
 # What the trace lacks and what to record; placeholders are those of `Options`.
@@ -51,6 +51,18 @@ _SHARE_OF: Final = {
     "remaining": "floor",
     "polling": "polling",
     "host_waits": "host_waits",
+}
+
+# Why a bound of a gain is far from the gain, and what to record.
+_OPEN: Final[dict[Fact, tuple[str, str]]] = {
+    "unexplained_time": ("idle time has no recorded cause", "Record {with_waits}"),
+    "missing_activities": ("launched work is not recorded", f"Record {_SCHEDULE}"),
+    "late_launches": ("launches are missing", f"Record {_SCHEDULE}"),
+    "busy_stream": ("launches are missing", f"Record {_SCHEDULE}"),
+    "recording_cost": (
+        "what recording cost is uncertain",
+        "Give the time of a step without the profiler (--step-time)",
+    ),
 }
 
 LEAST_GAIN: Final = 0.05
@@ -118,6 +130,14 @@ def advice(parts: VerdictParts) -> tuple[str, str | None]:
             record = "the whole program, if this trace was cut or sampled"
         return f"{why(parts)} ({reason})", record
     return reason, _better(parts, options)
+
+
+def narrowing(parts: VerdictParts, fact: Fact) -> tuple[str, str] | None:
+    """Return why a gain is open, and what narrows it; None if nothing is missing."""
+    if fact not in _OPEN:
+        return None
+    reason, advice = _OPEN[fact]
+    return reason, advice.format(**_blanks(options_in(parts)))
 
 
 def _blanks(options: Options) -> dict[str, str]:

@@ -261,10 +261,11 @@ def _certain(parts: VerdictParts) -> list[str]:
     recorded = parts["recorded"]
     busy = min(sum(share for _, share in recorded["busy"]), 1.0)
     if busy >= _MOSTLY_BUSY:
-        return [
+        told = (
             f"It is certain that GPU activities fill {whole_percent(busy)} of the time: nothing "
             f"saves more than {whole_percent(1 - busy)} unless it shortens or overlaps them."
-        ]
+        )
+        return [told]
     if parts["cause"] != "unlinked":
         return []
     fill, host = (whole_percent(recorded[which]) for which in ("device", "host"))

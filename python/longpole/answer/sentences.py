@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, assert_never
 
-from longpole.answer.advice import LEAST_GAIN, ends_in_time, limiting, mostly_stopped
+from longpole.answer.advice import (
+    LEAST_GAIN,
+    ends_in_time,
+    limiting,
+    mostly_stopped,
+    narrowing,
+)
 from longpole.answer.beside import ONE_RANK, beside
 from longpole.answer.gains import Gains
 from longpole.answer.missing import inconclusive, is_unusual, no_device, stopped, usual_of, window
 from longpole.engine.windows import noun_of
+from longpole.remedies.gains import WORTH_SAYING
 from longpole.remedies.limits import (
     Both,
     DependsOnCost,
@@ -33,6 +40,9 @@ if TYPE_CHECKING:
 # many times as much.
 _LITTLE: Final = 0.25
 _HIDDEN: Final = 3.0
+
+MOST_OPEN: Final = 0.4
+"""An interval of a gain that is wider than this share of the step is no verdict."""
 
 _NOUNS: Final[dict[Side, str]] = {
     "kernels": "the kernels",
@@ -100,7 +110,25 @@ def _named(parts: VerdictParts, sides: Sequence[Side]) -> str:
     limits, them = _LIMITS[one]
     if one == "host" and mostly_stopped(parts):
         return f"{taken}; {limits} it, but {stopped(parts)}. Record {ends_in_time(parts)}."
-    return f"{taken}; {limits} it: {gains.of_side(one)} shorter without {them}."
+    told = f"{taken}; {limits} it: {gains.of_side(one)} shorter without {them}."
+    return _open(parts, one) or told
+
+
+def _open(parts: VerdictParts, side: Side) -> str | None:
+    """Return what is certain of a side whose gain is too uncertain for a verdict."""
+    gain, percent = parts["gains"][side], Gains(parts).percent
+    if gain.high - gain.low <= MOST_OPEN:
+        return None
+    facts = sorted((gain.high_by, gain.low_by), key=lambda fact: fact == "recording_cost")
+    open_by = next(filter(None, (narrowing(parts, fact) for fact in facts)), None)
+    if open_by is None:
+        return None
+    certain = percent(gain.low) if gain.low >= WORTH_SAYING else "little"
+    why, advice = open_by
+    return (
+        f"{window(parts)}; {_NOUNS[side]} may limit it: {certain} is certain, at most "
+        f"{percent(gain.high)} shorter without {_LIMITS[side][1]}, as {why}. {advice}."
+    )
 
 
 def limit_then(gains: Mapping[Side, float]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypedDict
 from longpole.engine.windows import noun_of
 from longpole.report.blocks import Column, Notes, Sentence, Table
 from longpole.words.data import Row
-from longpole.words.wording import duration, duration_range, share
+from longpole.words.wording import duration, duration_range, whole_percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -356,7 +356,7 @@ def range_of(cost: RecordingCost) -> list[str]:
     found = duration_range(cost["least_step_ns"] or 0, cost["most_step_ns"] or 0)
     if cost["status"] != "estimated":
         return [found, *known]
-    runs = f"runs differ by up to {share(cost['run_spread'])}" if cost["run_spread"] else ""
+    runs = f"runs differ by up to {whole_percent(cost['run_spread'])}" if cost["run_spread"] else ""
     return [f"estimated {found}", *([runs] if runs else []), *known]
 
 
