@@ -11,7 +11,13 @@ import pytest
 
 from longpole import diff, read_trace
 from longpole.cli.program import run
-from longpole.engine.recording_cost import step_sentence, timing_blocks, timings_of, unknown_cost
+from longpole.engine.recording_cost import (
+    step_sentence,
+    timing_blocks,
+    timings_of,
+    unknown_blocks,
+    unknown_cost,
+)
 from longpole.tables.check import check
 from longpole.testing import TraceBuilder
 from longpole.words.wording import duration, duration_range
@@ -205,9 +211,9 @@ def test_an_unknown_cost_is_said_on_the_first_screen_where_it_may_matter():
     cost = builder.read().recording_cost()
     assert (cost["status"], cost["step_ns"]) == ("unknown", None)
     assert cost["least_step_ns"] < 0.9 * cost["recorded_step_ns"]
-    assert "What recording cost is unknown (the trace has too few" in str(timing_blocks(cost))
+    assert "What recording cost is unknown (the trace has too few" in str(unknown_blocks(cost))
     cost.update(least_step_ns=cost["recorded_step_ns"])
-    assert timing_blocks(cost) == []
+    assert unknown_blocks(cost) == []
 
 
 def test_step_times_that_were_measured_at_recording_count(tmp_path):

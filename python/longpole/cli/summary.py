@@ -26,7 +26,7 @@ from longpole.cli.ask.traces import (
     traces_argument,
 )
 from longpole.cli.ask.windows import OF_TIME, Asked, Recording, profiler_options, window_options
-from longpole.engine.recording_cost import timing_blocks
+from longpole.engine.recording_cost import timing_blocks, unknown_blocks
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import DATA_FORMATS, Document
 from longpole.tables.check import caught_nothing, only_annotations, why_empty
@@ -234,6 +234,7 @@ def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned])
         Headline(_title(path, trace, found)),
         *timing_blocks(found.recording_cost),
         *verdict_blocks(found.verdict),
+        *unknown_blocks(found.recording_cost),
         *_how_computed(found.verdict),
         *_unlike_steps(trace, found.verdict),
         *caveats(found.verdict, warnings),

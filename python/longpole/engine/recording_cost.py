@@ -434,8 +434,8 @@ def timing_blocks(cost: RecordingCost | None) -> list[Block]:
 
 
 def timing_notes(cost: RecordingCost) -> list[str]:
-    """Return what is wrong with the step times, and what an unknown overhead may change."""
-    return [*filter(None, [drift_sentence(cost)]), *_misfit(cost), *_unknown_matters(cost)]
+    """Return whether the measured step times show another speed, and why they were not used."""
+    return [*filter(None, [drift_sentence(cost)]), *_misfit(cost)]
 
 
 def _misfit(cost: RecordingCost) -> list[str]:
@@ -443,18 +443,20 @@ def _misfit(cost: RecordingCost) -> list[str]:
     return [f"{why[0].upper()}{why[1:]}."] if why else []
 
 
-def _unknown_matters(cost: RecordingCost) -> list[str]:
-    """Return how much shorter the step may be, if the overhead is unknown and may matter.
+def unknown_blocks(cost: RecordingCost | None) -> list[Block]:
+    """Show how much shorter the step may be, if the overhead is unknown and may matter.
 
     Examples
     --------
     >>> cost = unknown_cost("the trace has too few operators")
     >>> cost.update(recorded_step_ns=2_000_000, least_step_ns=1_000_000)
-    >>> [told] = timing_notes(cost)
+    >>> [[told]] = (notes.items for notes in unknown_blocks(cost))
     >>> print(told)  # doctest: +NORMALIZE_WHITESPACE
     What recording cost is unknown (the trace has too few operators): without the profiler, the step
     takes 1.00 to 2.00 ms. --step-time takes the time that you measured.
     """
+    if cost is None:
+        return []
     recorded_ns, least_ns = cost["recorded_step_ns"], cost["least_step_ns"]
     is_unknown = cost["status"] == "unknown" and recorded_ns is not None and least_ns is not None
     if not is_unknown or 1 - (least_ns or 0) / (recorded_ns or 1) <= SAID_ABOVE:
@@ -464,7 +466,7 @@ def _unknown_matters(cost: RecordingCost) -> list[str]:
         f"What recording cost is unknown ({cost['reason']}): without the profiler, the "
         f"{noun_of(cost['unit'])} takes {took}. --step-time takes the time that you measured."
     )
-    return [told]
+    return [Notes([told])]
 
 
 def drift_sentence(cost: RecordingCost) -> str | None:
