@@ -342,7 +342,8 @@ EXPERT = {
 @pytest.mark.skipif(not TRACES.is_dir(), reason="the shared traces are not here")
 @pytest.mark.parametrize("name", EXPERT)
 def test_what_an_expert_answers_is_answered(name):
-    verdict = longpole.read_trace(SHARED / "open_answers" / f"{name}.json.gz").verdict()
+    trace = longpole.read_trace(SHARED / "open_answers" / f"{name}.json.gz")
+    verdict = trace.answer().verdict
     assert (verdict.status, next(iter(verdict.sides), None)) == EXPERT[name]
 
 

@@ -8,7 +8,8 @@ import pytest
 
 import longpole
 from longpole.cli.program import run
-from longpole.engine.windows import Window
+from longpole.engine.windows import Window, choose_window
+from longpole.testing import TraceBuilder
 from tiny_traces import annotation, call, kernel, launch, operator, read
 
 
@@ -250,3 +251,28 @@ def test_no_sentence_shows_the_identifier_of_a_unit(tmp_path, capsys):
 
 def test_a_time_range_without_a_request_is_named_by_its_times():
     assert Window("time_range", None, 3, 9, "").name == "from 3 to 9 ns"
+
+
+@pytest.mark.parametrize("longest", range(4))
+def test_of_groups_of_repetitions_the_one_with_most_device_time_is_shown(longest):
+    builder, at = TraceBuilder(), 0
+    for group, name in enumerate(("copy", "fill", "transpose", "gemm")):
+        for _ in range(20):
+            length = 60 if group == longest else 10
+            builder.launch(name, call=(at, at + 2), work=(at + 3, at + 3 + length))
+            at += length + 5
+    trace = builder.read()
+    window = choose_window(trace)
+    assert (window.kind, window.duration_ns) == ("repetition", 65_000)
+
+
+@pytest.mark.parametrize(("output_us", "kind"), [(5_000, "trace"), (50, "step")])
+def test_layers_of_one_pass_are_no_steps_if_most_device_time_is_outside_of_them(output_us, kind):
+    builder, at = TraceBuilder(), 100
+    for layer in range(4):
+        builder.annotation(f"Layer_{layer}", (at, at + 98))
+        builder.launch("gemm", call=(at + 2, at + 4), work=(at + 5, at + 95))
+        at += 100
+    builder.launch("output", call=(at, at + 2), work=(at + 3, at + 3 + output_us))
+    builder.annotation("forward", (90, at + 10 + output_us))
+    assert choose_window(builder.read()).kind == kind

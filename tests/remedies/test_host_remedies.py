@@ -353,6 +353,23 @@ def test_a_call_of_every_step_that_launches_nothing_is_done_elsewhere():
     assert found.gain.low == pytest.approx(0.6, abs=0.02)
 
 
+@pytest.mark.parametrize("kernel_us", [50, 300, 480])
+@pytest.mark.parametrize("n_steps", [3, 5, 30])
+def test_host_work_counts_for_its_step_however_far_the_host_is_ahead(kernel_us, n_steps):
+    """The kernels of a step end up to 400 us after it, when the next draws its inputs already."""
+
+    def fill(builder, begin):
+        builder.operator("aten::randn", (begin, begin + 200))
+        builder.operator("aten::mm", (begin + 800, begin + 920))
+        call, work = (begin + 900, begin + 910), (begin + 915, begin + 915 + kernel_us)
+        builder.launch("gemm", call=call, work=work)
+
+    found = remedy_of("recurring_call", steps(1_000, fill, n_steps))
+    assert found.name == "aten::randn"
+    assert found.evidence == "1 call in every step takes 200 µs and launches nothing"
+    assert found.gain.low == pytest.approx(0.2, abs=0.01)
+
+
 def test_a_stall_in_one_step_and_an_operator_without_work_are_no_recurring_calls():
     def fill(builder, begin, *, name, is_stall):
         builder.launch("gemm", call=(begin, begin + 10), work=(begin + 15, begin + 90))

@@ -57,7 +57,8 @@ impl Lengths {
         progress: Progress<'_>,
     ) -> Result<Self> {
         let latencies_ns = path::latencies_ns(graph);
-        let pieces = Pieces::of(graph, tables, nesting, costs);
+        let together = costs.together();
+        let pieces = Pieces::of(graph, tables, nesting, &together);
         let recorded_ns = usual_ns(graph, scope, graph.nodes.times_ns());
         let length_ns = |at, factor| {
             let times_ns = times_ns(graph, &latencies_ns, &pieces.costs_ns(at), factor, progress)?;
