@@ -27,6 +27,7 @@ OTHER_FILES = {
     "plan",
     "rooflines",
     "sides",
+    "spans",
 }
 
 

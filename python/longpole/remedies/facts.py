@@ -22,7 +22,7 @@ from longpole.engine.windows import noun_of
 from longpole.flops import Call, Work, call_of, work_of
 from longpole.flops.inputs import INPUT_ARGUMENTS, input_columns
 from longpole.remedies.gains import values_of
-from longpole.remedies.gone import Gone, removed_by
+from longpole.remedies.spans import Gone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -222,12 +222,11 @@ class Facts:
         self._calls: dict[int, tuple[Call, Work | None] | None] = {}
         self._alike: dict[tuple[str, ...], tuple[Call, Work | None]] = {}
 
-    def without(self, changes: Sequence[Change], *, is_open: bool = False) -> Facts:
-        """Return the facts after changes, without what these remove.
+    def without(self, gone: Gone, changes: Sequence[Change], *, is_open: bool = False) -> Facts:
+        """Return the facts after changes, without what is gone then.
 
         If they are open, every side may gain enough then.
         """
-        gone = removed_by(self, changes)
         left = Facts(self.core, self.parts, self.options, self._devices, self._ends, gone=gone)
         left._calls, left._alike = self._calls, self._alike
         left._changes, left._is_open = (*self._changes, *changes), is_open

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from longpole.engine.critical_path.changes import RemoveWait
 from longpole.remedies.gains import WORTH_SAYING, extended, gains_of, values_of
-from longpole.remedies.gone import Claims, claims_of, unclaimed
+from longpole.remedies.gone import Claims, claims_of, removed_by, unclaimed
 from longpole.remedies.model import EFFORTS
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class Search:
         A remedy that found nothing finds nothing after changes either, unless these remove what
         prevented it, or it was not searched because its side gains little.
         """
-        found = Search(self.facts.without(changes), self.remedies)
+        found = Search(self._left(changes), self.remedies)
         found._known = {**self._known}
         lost: dict[Query, bool] = {}
         for remedy in self.remedies:
@@ -149,11 +149,15 @@ class Search:
 
     def opened_by(self, changes: Sequence[Change]) -> Search:
         """Search again after changes what these may open."""
-        found = Search(self.facts.without(changes, is_open=True), self.remedies)
+        found = Search(self._left(changes, is_open=True), self.remedies)
         for remedy in self.remedies:
             if remedy.has_obstacles and remedy.id in self._known:
                 found._look_for(remedy)
         return found
+
+    def _left(self, changes: Sequence[Change], *, is_open: bool = False) -> Facts:
+        """Return the facts without what changes remove."""
+        return self.facts.without(removed_by(self.facts, changes), changes, is_open=is_open)
 
     def candidates(self) -> Iterator[Candidate]:
         """Yield the places to which remedies apply."""
