@@ -66,12 +66,12 @@ def judged(seed: int, folder: Path) -> Judged:
         tuple((row.remedy, row.gain.low, row.gain.high) for row in verdict.remedies if row.named)
         for verdict in verdicts
     )
-    before_ns, after_ns = (_steps_ns(run) for run in runs)
+    before_ns, after_ns = (steps_ns(run) for run in runs)
     is_still_named = any(name == programs.pattern for name, *_ in still)
     return Judged(seed, programs.pattern, named, 1 - after_ns / before_ns, is_still_named)
 
 
-def _steps_ns(run: Run) -> int:
+def steps_ns(run: Run) -> int:
     """Return the time from the end of the first step to that of the last."""
     windows = [window for window in run.truth.windows if window.name.startswith("step ")]
     ends = [window.end_ns for window in windows if not window.name.endswith("period")]

@@ -202,22 +202,22 @@ class _Tried(NamedTuple):
     """What it saves with the lines before it."""
     score: float
     """The same, with what it opens."""
-    opens: bool
-    """Whether another remedy saves enough only after it."""
 
 
 def plan_of(facts: Facts, search_of: SearchOf, alone: Mapping[Key, float]) -> Plan:
     """Choose the lines of the plan; `alone` is what each place saves by itself."""
     search = search_of(facts)
     state = _State(search)
-    openers: set[Key] = set()
     last = _tried(state, alone)
-    while len(state.lines) < MOST_LINES and (best := _best(state, last)) is not None:
+    opened = _opened(state, last)
+    while len(state.lines) < MOST_LINES:
+        best = _best(state, [_scored(state, row, opened.get(row.one.key, 0.0)) for row in last])
+        if best is None:
+            break
         after = state.search.after(best.one.found.careful)
-        openers |= {best.one.key} if best.opens else set()
         state = state.with_line(best.one, best.value, after)
-        last = _tried(state, alone, is_last=len(state.lines) == MOST_LINES)
-    state, lines = _sure(facts, state, openers)
+        last = _tried(state, alone)
+    state, lines = _sure(facts, state, opened)
     lines = _at_ends(facts, lines, search_of)
     chosen = {line.key for line in lines}
     others = [it for it in search.candidates() if it.key not in chosen]
@@ -225,7 +225,7 @@ def plan_of(facts: Facts, search_of: SearchOf, alone: Mapping[Key, float]) -> Pl
     return Plan(lines, _alternatives(facts, state.lines, others), rest)
 
 
-def _sure(facts: Facts, state: _State, openers: set[Key]) -> tuple[_State, tuple[Line, ...]]:
+def _sure(facts: Facts, state: _State, openers: Collection[Key]) -> tuple[_State, tuple[Line, ...]]:
     """Return the lines that surely save enough, or open the next one."""
     lines = _lines(facts, state.lines)
     for place in reversed(range(len(lines))):
@@ -251,7 +251,7 @@ def lines_of(
         state = state.with_line(one, 0.0, state.search.after(one.found.careful))
 
 
-def _tried(state: _State, alone: Mapping[Key, float], *, is_last: bool = False) -> list[_Tried]:
+def _tried(state: _State, alone: Mapping[Key, float]) -> list[_Tried]:
     """Try the remedies with the largest gains after the lines so far."""
     chosen = {one.key for one in state.lines}
     ones = [it for it in state.search.candidates() if it.remedy.is_computed]
@@ -262,27 +262,33 @@ def _tried(state: _State, alone: Mapping[Key, float], *, is_last: bool = False) 
     ones = [one for one in ones if one.found.careful]
     sets = [(*state.changes, *one.found.careful) for one in ones]
     values = values_of(state.search.facts.core, sets)
-    tried = [
-        _Tried(one, value, value, opens=False) for one, value in zip(ones, values, strict=True)
-    ]
-    return tried if is_last else _with_opened(state, tried)
+    return [_Tried(one, value, value) for one, value in zip(ones, values, strict=True)]
 
 
-def _with_opened(state: _State, tried: list[_Tried]) -> list[_Tried]:
-    """Count what removing an obstacle opens, for the remedies that remove most of them."""
-    opening = [row for row in tried if _removes_waits(row.one.found)]
-    opening.sort(key=lambda row: -row.value)
-    opened: list[tuple[_Tried, tuple[Change, ...]]] = []
+def _opened(state: _State, tried: list[_Tried]) -> dict[Key, float]:
+    """Return for remedies that remove obstacles what another one saves after them, and only then.
+
+    Those with the largest gains are tried, once: before the first line.
+    """
+    opening = sorted(
+        (row for row in tried if _removes_waits(row.one.found)), key=lambda row: -row.value
+    )
+    alone = {row.one.key: row.value for row in tried}
+    pairs: list[tuple[_Tried, Candidate]] = []
+    sets: list[tuple[Change, ...]] = []
     for row in opening[:_MOST_OPENING]:
         search = state.search.opened_by(row.one.found.careful)
         after = state.with_line(row.one, row.value, search)
-        lefts = [after.left(it) for it in search.candidates()]
-        opened += [(row, (*after.changes, *it.found.careful)) for it in lefts]
-    most: dict[Key, float] = {}
-    values = values_of(state.search.facts.core, [changes for _, changes in opened])
-    for (row, _), value in zip(opened, values, strict=True):
-        most[row.one.key] = max(most.get(row.one.key, 0.0), value)
-    return [_scored(state, row, most.get(row.one.key, 0.0)) for row in tried]
+        for one in map(after.left, search.candidates()):
+            pairs.append((row, one))
+            sets.append((*after.changes, *one.found.careful))
+    found: dict[Key, float] = {}
+    values = values_of(state.search.facts.core, sets)
+    for (row, one), value in zip(pairs, values, strict=True):
+        more = value - row.value
+        if more - alone.get(one.key, 0.0) >= WORTH_SAYING:
+            found[row.one.key] = max(found.get(row.one.key, 0.0), more)
+    return found
 
 
 def _scored(state: _State, row: _Tried, opened: float) -> _Tried:
@@ -290,9 +296,9 @@ def _scored(state: _State, row: _Tried, opened: float) -> _Tried:
 
     Of a remedy that may not be possible, half counts.
     """
-    more = max(row.value - state.value, (opened - state.value) / 2)
+    own = row.value - state.value
     by = 0.5 if row.one.remedy.is_upper_bound else 1.0
-    return row._replace(score=state.value + by * more, opens=opened > row.value + WORTH_SAYING)
+    return row._replace(score=state.value + by * max(own, (own + opened) / 2))
 
 
 def _removes_waits(found: Found) -> bool:

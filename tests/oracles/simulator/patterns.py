@@ -28,7 +28,7 @@ from .program import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 STEPS: Final = 6
 _STREAM: Final = Stream(0, 7)
@@ -75,6 +75,40 @@ def pair(seed: int) -> Pair:
     waits = dice.random() < 0.3 and name != "cuda_graph"
     end = (operator("aten::item", *_read()),) if waits else ()
     return Pair(name, *(_program(name, layers, form, end) for form in (slow, mended)))
+
+
+class Several(NamedTuple):
+    """A program that is slow for several reasons, each of which can be mended by itself."""
+
+    patterns: tuple[str, ...]
+    forms: dict[str, tuple[_Form, _Form]]
+    layers: _Layers
+
+    def program(self, mended: Collection[str]) -> Program | None:
+        """Return the program with some reasons mended; None if an obstacle prevents one."""
+        is_blocked = "blocking_calls" in {*self.patterns} - {*mended}
+        if "cuda_graph" in mended and is_blocked:
+            return None
+        forms = [both[name in mended] for name, both in self.forms.items()]
+        replaced = [form.replaces_layers for form in forms if form.replaces_layers is not None]
+        whole = _Form(
+            before=tuple(item for form in forms for item in form.before),
+            after=tuple(item for form in forms for item in form.after),
+            helpers=tuple(helper for form in forms for helper in form.helpers),
+            replaces_layers=replaced[-1] if replaced else None,
+        )
+        return _program("several", self.layers, whole, ())
+
+
+def several(seed: int) -> Several:
+    """Return a program that is slow for two or three reasons; obstacles may be among them."""
+    dice = random.Random(f"several {seed}")  # noqa: S311 - not a secret
+    names = dice.sample(sorted(PATTERNS), dice.choice((2, 3)))
+    if dice.random() < 0.25:
+        names = [*dict.fromkeys(("blocking_calls", "cuda_graph", *names))][: len(names)]
+    layers = _layers(dice, is_host_bound="cuda_graph" in names)
+    forms = {name: PATTERNS[name](dice, layers) for name in sorted(names)}
+    return Several(tuple(sorted(names)), forms, layers)
 
 
 def _program(name: str, layers: _Layers, form: _Form, end: tuple[Item, ...]) -> Program:
