@@ -231,8 +231,11 @@ def _sure(facts: Facts, state: _State, openers: Collection[Key]) -> tuple[_State
     for place in reversed(range(len(lines))):
         is_opener = lines[place].key in openers and place + 1 < len(lines)
         if lines[place].then.low < WORTH_SAYING and not is_opener:
-            left = (*state.lines[:place], *state.lines[place + 1 :])
-            return _sure(facts, replace(state, lines=left), openers)
+            left = replace(state, lines=(*state.lines[:place], *state.lines[place + 1 :]))
+            is_last = place + 1 == len(lines)
+            if not is_last:
+                return _sure(facts, left, openers)
+            state, lines = left, lines[:place]
     return state, lines
 
 
