@@ -48,7 +48,11 @@ if TYPE_CHECKING:
     from longpole.trace.trace import Trace
 
 _SCHEMA: Final = "longpole.summary/1"
+_N_DEVICES: Final = 4
 _N_STREAMS: Final = 8
+
+# Parts of the time of a device are told from this share of the window.
+_LEAST_TOLD: Final = 0.02
 _N_BLOCKING: Final = 5
 _CLASSES: Final = ("busy", "compute", "communication", "copy", "idle")
 _DEVICE_TITLES: Final = (
@@ -60,11 +64,11 @@ _DEVICE_TITLES: Final = (
 )
 _STREAM_TITLES: Final = ("busy", "compute", "communication", "memcpy/memset", "idle")
 _TABLES_OF_SIDES: Final[Mapping[Side, tuple[str, ...]]] = {
-    "kernels": ("devices", "kernels"),
-    "host": ("devices", "idle time", "operators", "blocking calls"),
-    "communication": ("devices", "streams", "kernels"),
-    "copies": ("devices", "streams", "blocking calls"),
-    "waits": ("devices", "idle time", "blocking calls"),
+    "kernels": ("kernels",),
+    "host": (),
+    "communication": ("streams", "kernels"),
+    "copies": ("streams", "blocking calls"),
+    "waits": ("blocking calls",),
 }
 """Tables with more detail about what limits a window."""
 # Steps longer than this many times the median are named, and those that are shorter than one part
@@ -86,6 +90,14 @@ _IDLE: Final = (
     ("unlinked (launching call not recorded)", "unlinked_ns"),
     ("after last activity", "after_last_ns"),
 )
+_WAITS_FOR: Final = {
+    "waiting_for_launch_ns": "waits for launches",
+    "other_wait_ns": "waits for work already launched",
+    "between_activities_ns": "pauses between activities",
+    "after_last_ns": "is idle after its last activity",
+    "unlinked_ns": "is idle before activities whose launch is not recorded",
+}
+"""What a device that is idle waits for, as a verb."""
 _Figures = tuple[str | None, int, int, int, int]
 """A name with its time, its count, its longest event, and the index of that event's row."""
 
@@ -235,22 +247,11 @@ def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned])
         *timing_blocks(found.recording_cost),
         *verdict_blocks(found.verdict),
         *unknown_blocks(found.recording_cost),
-        *_how_computed(found.verdict),
         *_unlike_steps(trace, found.verdict),
         *caveats(found.verdict, warnings),
         *(serving_blocks(found.serving) if found.serving else []),
         *_limiting_blocks(trace, found),
     ]
-
-
-def _how_computed(verdict: Verdict) -> list[Block]:
-    """Return the command that shows how savings are computed, with the ids it needs."""
-    ids = [*dict.fromkeys(str(line.remedy) for line in verdict.plan.lines)]
-    if not ids:
-        return []
-    command = f"`longpole whatif TRACE --remedy {ids[0]}`"
-    also = f" (or {', '.join(ids[1:])})" if ids[1:] else ""
-    return [Notes([f"How savings are computed: {command}{also}."])]
 
 
 def _unlike_steps(trace: Trace, verdict: Verdict) -> list[Block]:
@@ -295,20 +296,48 @@ def _length_ns(step: Mapping[str, Any], *, is_alone: bool) -> int:
 
 
 def _limiting_blocks(trace: Trace, found: Summary) -> list[Block]:
-    """Show the tables about what limits the window, and name the others."""
-    tables = _tables(trace, found)
-    sides = _sides(found)
-    wanted = {name for side in sides for name in _TABLES_OF_SIDES[side]} if sides else {*tables}
+    """Show what devices did, the tables about what limits the window, and how to see more."""
+    tables, sides = _tables(trace, found), _sides(found)
+    limiting = {name for side in found.verdict.sides for name in _TABLES_OF_SIDES[side]}
+    wanted = limiting if found.verdict.sides else {"kernels"}
     shown = [table for name, table in tables.items() if name in wanted]
-    others = [name for name in tables if name not in wanted]
-    notes = _notes(trace, found, wanted)
-    if others:
-        noun, names = found.window.noun, listing(others)
-        notes.append(f"Left out, because something else limits the {noun}: {names}.")
-    nexts = [f"`longpole table TRACE {_NEXT_TABLES[side]}`" for side in sides]
-    nexts += ["`longpole table TRACE events --around N` (event N)"]
-    notes.append(f"More: {', '.join([*nexts, '`longpole table TRACE`'])} (lists all tables).")
-    return [*shown, *([Notes(notes)] if notes else [])]
+    devices = [Notes(_device_lines(found))] if found.devices else []
+    nexts = [f"`longpole table TRACE {_NEXT_TABLES[side]}`" for side in sides[:1]]
+    ids = [str(line.remedy) for line in found.verdict.plan.lines[:1]]
+    nexts += [f"`longpole whatif TRACE --remedy {one}` (how savings are computed)" for one in ids]
+    more = f"More: {', '.join([*nexts, '`longpole table TRACE`'])} (lists all tables)."
+    return [*devices, *shown, Notes([*_notes(trace, found, wanted), more])]
+
+
+def _device_lines(found: Summary) -> list[str]:
+    """Return for each device how long it works, and what it mostly waits for."""
+    busiest = sorted(found.devices, key=lambda device: -device.whole.busy_ns)
+    lines = [_device_line(found, device) for device in busiest[:_N_DEVICES]]
+    left = len(busiest) - len(lines)
+    return [*lines, *([f"{count(left, 'more device')} work less."] if left else [])]
+
+
+def _device_line(found: Summary, device: DeviceTime) -> str:
+    window_ns, whole = found.window.duration_ns, device.whole
+    name = f" ({short_name(device.name, 30)})" if device.name else ""
+    parts = {
+        "exposed communication": whole.communication_ns,
+        "exposed copies": whole.copy_ns,
+    }
+    told = [f"{name} {share(ns / window_ns)}" for name, ns in parts.items() if _is_much(found, ns)]
+    also = f", {listing(told)}" if told else ""
+    works = f"works {duration(whole.busy_ns)} of {duration(window_ns)}{also}"
+    causes = {words: getattr(device.idle, part) or 0 for part, words in _WAITS_FOR.items()}
+    cause = max(causes, key=causes.__getitem__)
+    waits = (
+        f"; {cause} {share(causes[cause] / window_ns)}" if _is_much(found, causes[cause]) else ""
+    )
+    text = f"{_device(device)}{name} {works}{waits}."
+    return f"{text[0].upper()}{text[1:]}"
+
+
+def _is_much(found: Summary, time_ns: int) -> bool:
+    return time_ns >= _LEAST_TOLD * found.window.duration_ns
 
 
 def _sides(found: Summary) -> list[Side]:
