@@ -348,7 +348,7 @@ def _outliers(side: Side) -> tuple[int, ...]:
 
 
 def _mean_of_others_ns(side: Side) -> float:
-    """Return the mean length of the steps that are no outliers."""
+    """Return the mean length of the steps except the outliers."""
     most_ns = _OUTLIER * median(side.lengths_ns)
     return fmean([ns for ns in side.lengths_ns if ns <= most_ns])
 

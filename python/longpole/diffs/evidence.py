@@ -98,7 +98,7 @@ def evidence_of(
         asked["contents"] = contents[::-1]
         undone = predictions(new.verdict, base.verdict, back, turned, **asked)
     signs: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    if is_rewritten and not found and not undone:
+    if is_rewritten and not found and not undone and len(_options(sides)) > 1:
         signs = signed_alone(*contents), signed_alone(*contents[::-1])
     return Evidence(
         is_one_program=not is_rewritten or bool(found or undone or any(signs)),

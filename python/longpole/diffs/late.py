@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Gains = dict[tuple[int, str, str | None], float]
 
-# A smaller difference of what the steps wait for a rank, as a share of the step, is no cause.
+# A smaller difference of what the steps wait for a rank, as a share of the step, does not count.
 _LEAST: Final = 0.01
 
 

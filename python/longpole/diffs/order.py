@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from longpole.diffs.sides import Side
 
 EXPOSED: Final = "exposed"
-"""Kind of the time in which work runs without a kernel beside it."""
+"""Kind of the time in which work runs without a concurrent kernel."""
 WAIT: Final = "wait"
 """Kind of calls that wait for the GPU."""
 
 _KINDS: Final = ("communication", "copy")
 
-# If the work itself changed by more than this part of its exposed time, it is no change of order.
+# If the work itself changed by more than this part of its exposed time, its order did not change.
 _OF_WORK: Final = 0.5
 
 # Fewer calls more or less in a mean step do not count.
@@ -45,7 +45,7 @@ def order_changes(pair: tuple[Side, Side], groups: Iterable[Group]) -> list[Chan
 
 
 def _exposed(pair: tuple[Side, Side]) -> Iterator[Change]:
-    """Return the kinds of work that run beside kernels for longer or shorter than before."""
+    """Return the kinds of work that are exposed for longer or shorter than before."""
     import numpy as np
 
     both = {kind: [overlaps(side, kind) for side in pair] for kind in _KINDS}

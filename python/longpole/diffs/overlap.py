@@ -1,4 +1,4 @@
-"""How long communication and copies run without a kernel beside them, in each step."""
+"""How long communication and copies run without a concurrent kernel, in each step."""
 
 from __future__ import annotations
 

@@ -69,10 +69,10 @@ def is_gone(remedy: Remedy, pair: tuple[Side, Side], work: Work) -> bool:
 
 
 def _is_hidden(pair: tuple[Side, Side], kind: str) -> bool:
-    """Whether kernels now run beside work of a kind that is about as long as before."""
+    """Whether kernels now run concurrently with work of a kind that is about as long as before."""
     (before_ns, apart_ns), (after_ns, now_apart_ns) = (
-        (float(times.mean()), float((times - beside).mean()))
-        for times, beside in (overlaps(side, kind) for side in pair)
+        (float(times.mean()), float((times - hidden).mean()))
+        for times, hidden in (overlaps(side, kind) for side in pair)
     )
     return after_ns >= _LEFT * before_ns and now_apart_ns <= _LEFT * apart_ns
 

@@ -438,7 +438,7 @@ def _of_late_rank(diff: Findings) -> list[str]:
 
 
 def _named(others: list[Change], diff: Findings) -> str:
-    """Name the largest change, and what offsets it."""
+    """Describe the largest change, and what offsets it."""
     first = _of_structure(others, diff) or _cause(others[0], diff)
     machine = " and the ".join(setup.what for setup in differing(diff.setups))
     if machine:

@@ -14,7 +14,7 @@ from longpole.files.damage import Damage
 from longpole.words.data import HIDDEN, Data, computed
 
 OF_ORDER: Final = frozenset({"exposed", "handover", "wait"})
-"""Kinds of changes that are no work: of its order, and of the time between threads."""
+"""Kinds of changes that are not work: of its order, and of the time between threads."""
 
 Outcome = Literal["regression", "improvement", "neutral", "inconclusive"]
 OpenBy = Literal["cost", "machine", "spread", "gate", "noise"]
@@ -91,7 +91,7 @@ class Change(Data):
 
     kind: str
     """`kernel`, `copy`, `communication`, `operator`, `runtime`, `host_gap` or `data_loading`. Of
-    order: `exposed` (communication or copies without a kernel beside them), `wait` (calls that wait
+    order: `exposed` (communication or copies without a concurrent kernel), `wait` (calls that wait
     for the GPU) and `handover` (from the last work of a thread to the first of the next)."""
     relation: Relation
     base_names: tuple[str | None, ...]
