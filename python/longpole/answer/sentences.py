@@ -42,7 +42,7 @@ _LITTLE: Final = 0.25
 _HIDDEN: Final = 3.0
 
 MOST_OPEN: Final = 0.4
-"""An interval of a gain that is wider than this share of the step is no verdict."""
+"""An interval of a gain that is wider than this share of the step is not a verdict."""
 
 _NOUNS: Final[dict[Side, str]] = {
     "kernels": "the kernels",

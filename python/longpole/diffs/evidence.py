@@ -24,6 +24,7 @@ from longpole.diffs.values import Counts
 
 if TYPE_CHECKING:
     from longpole.diffs.changes import Work
+    from longpole.diffs.rewrites import Contents
     from longpole.diffs.runs import Runs
     from longpole.diffs.sides import Side
     from longpole.diffs.values import LateRank, PathChange, Prediction
@@ -97,9 +98,11 @@ def evidence_of(
         turned = [Counts(row.what, row.new, row.base) for row in counts]
         asked["contents"] = contents[::-1]
         undone = predictions(new.verdict, base.verdict, back, turned, **asked)
-    signs: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    if is_rewritten and not found and not undone and len(_options(sides)) > 1:
-        signs = signed_alone(*contents), signed_alone(*contents[::-1])
+    signs: list[tuple[str, ...]] = [(), ()]
+    if is_rewritten and not found and not undone:
+        signs = [
+            _signs(one, sides[number]) for number, one in enumerate((contents, contents[::-1]))
+        ]
     return Evidence(
         is_one_program=not is_rewritten or bool(found or undone or any(signs)),
         undone=(*(row.remedy for row in undone), *signs[1]),
@@ -112,6 +115,11 @@ def evidence_of(
         threads=compared if isinstance(compared, Threads) else None,
         are_recorded_alike=_are_recorded_alike(sides),
     )
+
+
+def _signs(contents: tuple[Contents, Contents], side: Runs) -> tuple[str, ...]:
+    """Return remedies by their signature alone, if a side has no shapes for a prediction."""
+    return () if any(map(has_shapes, side.traces)) else signed_alone(*contents)
 
 
 def _unseen(sides: list[Runs]) -> frozenset[str] | None:
