@@ -202,3 +202,26 @@ def test_check_names_the_call_and_what_it_waited_for(capsys):
     text = capsys.readouterr().out
     assert "waits, in cudaStreamSynchronize, for node" in text
     assert f"{len(waits) - 5} more waits: `--json` lists all" in text
+
+
+@pytest.mark.parametrize(
+    ("ends", "awaited"),
+    [((200, 220), {"first", "second"}), ((220, 200), {"first", "second"}), ((50, 220), {"second"})],
+)
+def test_a_device_synchronization_waits_for_every_stream(ends, awaited, tmp_path):
+    nodes = [*ET["nodes"], {"id": 5, "name": "aten::sub", "parent": 2, "tid": 1}]
+    (tmp_path / "et.json").write_text(json.dumps({**ET, "nodes": nodes}))
+    builder = (
+        TraceBuilder()
+        .operator("aten::mm", (0, 50))
+        .launch("first", call=(5, 10), work=(12, ends[0]), stream=7)
+        .launch("second", call=(35, 40), work=(42, ends[1]), stream=20)
+        .operator("aten::item", (60, 225))
+        .call("cudaDeviceSynchronize", (65, 221))
+        .operator("aten::sub", (230, 250))
+    )
+    kineto = builder.write(tmp_path / "kineto.json")
+    linked = longpole.link_execution_trace(tmp_path / "et.json", kineto)
+    names = dict(linked.nodes.select("node", "name").cast({"name": str}).iter_rows())
+    found = linked.dependencies.filter(pl.col("kind") == "sync")
+    assert {names[node] for node in found["depends_on"]} == awaited

@@ -19,6 +19,9 @@ import pytest
 
 import longpole
 from adapters.corpus_adapter import answer
+from longpole.cli.program import run
+from oracles.simulator import simulate
+from oracles.simulator.nsight import write_nsight
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -399,3 +402,33 @@ def checker():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8, 0.95])
+def test_a_cut_file_of_messages_says_how_much_is_missing_at_least(share, tmp_path, capsys):
+    (tmp_path / "trace.json").write_bytes(document([event(n) for n in range(400)]))
+    path = tmp_path / "trace.perfetto-trace"
+    assert run(["convert", str(tmp_path / "trace.json"), "-o", str(path)]) == 0
+    whole = path.read_bytes()
+    told = []
+    for at in range(int(share * len(whole)), int(share * len(whole)) + 40):
+        path.write_bytes(whole[:at])
+        [row] = longpole.read_trace(path).diagnostics.to_dicts() or [{"skipped_bytes": 0}]
+        assert row["skipped_bytes"] <= len(whole) - at
+        told.append(row["skipped_bytes"])
+    assert max(told) > 0
+    path.write_bytes(whole[: int(share * len(whole)) + told.index(max(told))])
+    capsys.readouterr()
+    run(["check", str(path)])
+    assert f", at least {max(told)} B of it missing" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_a_cut_database_says_how_much_of_it_there_is(share, tmp_path):
+    path = tmp_path / "trace.sqlite"
+    write_nsight(simulate("training", seed=1, steps=2), path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    said = f"{int(share * len(whole))} of {len(whole)} bytes are in the file, so it was cut"
+    with pytest.raises(longpole.TraceError, match=said):
+        longpole.read_trace(path)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from longpole.errors import WindowError
 from longpole.words.data import Data
 from longpole.words.recording import options_for
+from longpole.words.wording import memory_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -113,6 +114,19 @@ def damage_of(
     return Damage(bool(grave), shown)
 
 
+def missing_bytes(row: Mapping[str, Any]) -> str:
+    """Return how much of a file that ends too early is missing at least, if a length says it.
+
+    Examples
+    --------
+    >>> missing_bytes({"code": "truncated", "skipped_bytes": 1 << 20})
+    ', at least 1 MiB of it missing'
+    """
+    if row["code"] != "truncated" or not row["skipped_bytes"]:
+        return ""
+    return f", at least {memory_size(row['skipped_bytes'])} of it missing"
+
+
 def has_offset(code: str, format_name: str) -> bool:
     """Whether the place of a finding is a byte of the file."""
     if code in _WITHOUT_PLACE:
@@ -170,7 +184,7 @@ def _is_much(row: dict[str, Any], n_bytes: int, n_events: int) -> bool:
 
 def _sentence(row: dict[str, Any], state: str, place: str, n_kinds: int, *, is_grave: bool) -> str:
     more = f", and {n_kinds - 1} more: see `longpole check`" if n_kinds > 1 else ""
-    found = f"{row['sentence']}{place}{more}"
+    found = f"{row['sentence']}{place}{missing_bytes(row)}{more}"
     effect = f"{row['effect'][:1].upper()}{row['effect'][1:]}"
     if is_grave:
         means = f"{effect}. What is missing may decide the answer: use the whole file"

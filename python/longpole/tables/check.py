@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from longpole.engine.recording_cost import timings_of
-from longpole.files.damage import has_offset, source_losses
+from longpole.files.damage import has_offset, missing_bytes, source_losses
 from longpole.formats.profiles import other_timeline
 from longpole.tables.findings import (
     IMPOSSIBLE_TIMES,
@@ -146,6 +146,7 @@ def _of_reading(trace: Trace) -> Iterator[Finding]:
             count=row["count"],
             sentence=before
             + row["sentence"]
+            + missing_bytes(row)
             + (_unread(trace) if row["code"] == "unread_table" else ""),
             effect=row["effect"],
             hint=_filled(READING_HINTS.get(row["code"]), trace),

@@ -160,9 +160,17 @@ impl<'a> Elements<'a> {
 
     /// Reports that the file ends too early as `code`, unless a byte limit was requested.
     pub(super) fn cut_as(&mut self, code: Code) -> Result<()> {
+        self.cut_before(code, 0)
+    }
+
+    /// The same for a file of which a length says that it has `end` bytes or more.
+    pub(super) fn cut_before(&mut self, code: Code, end: u64) -> Result<()> {
         self.drain()?;
-        let code = if self.window.is_limited() { Code::LimitReached } else { code };
-        self.note_here(code)
+        let offset = self.window.offset();
+        if self.window.is_limited() {
+            return self.note(Code::LimitReached, offset);
+        }
+        self.note_skipped(code, offset, end.saturating_sub(offset))
     }
 
     pub(super) fn note_here(&mut self, code: Code) -> Result<()> {

@@ -129,7 +129,7 @@ impl<'a> Messages<'a> {
         if text.is_empty() {
             return match end {
                 None if !self.elements.window.is_limited() => Ok(Next::End),
-                _ => self.cut(),
+                _ => self.cut(0),
             };
         }
         let Some((next, length)) = tagged(text) else { return self.stop() };
@@ -159,9 +159,10 @@ impl<'a> Messages<'a> {
             self.skip(length)?;
             return Ok(None);
         };
+        let end = self.offset().saturating_add(length);
         while self.elements.window.text().len() < bytes {
             if !self.elements.more()? {
-                self.cut()?;
+                self.cut(end)?;
                 return Ok(None);
             }
         }
@@ -179,21 +180,23 @@ impl<'a> Messages<'a> {
                 return Ok(true);
             }
             if !self.elements.more()? {
-                self.cut()?;
+                self.cut(behind)?;
                 return Ok(false);
             }
         }
     }
 
-    fn cut(&mut self) -> Result<Next> {
-        self.elements.cut_as(Code::Truncated)?;
+    /// Reports that the file ends before the message entered first, or before `end`.
+    fn cut(&mut self, end: u64) -> Result<Next> {
+        let end = self.ends.first().map_or(end, |&message| message.max(end));
+        self.elements.cut_before(Code::Truncated, end)?;
         Ok(Next::Stop)
     }
 
     /// Stops at bytes that are not a valid field.
     fn stop(&mut self) -> Result<Next> {
         if self.elements.window.text().len() < MAX_TAG_BYTES && self.elements.window.is_limited() {
-            return self.cut();
+            return self.cut(0);
         }
         let offset = self.offset();
         let is_zero = self.is_zero_to_the_end()?;

@@ -1,9 +1,16 @@
 //! Waits from the dependency graph.
+//!
+//! A call that synchronizes a device has one edge in the graph, from the activity that ended last.
+//! A simulator may change durations, so here the call waits for the last activity of every stream
+//! of the device that ended during the call.
+
+use std::collections::BTreeMap;
 
 use super::model::DependencyKind;
 use crate::graph::{Edge, Evidence, Graph, Role};
-use crate::ids::{EventId, LaneId, NodeId};
+use crate::ids::{EventId, LaneId, NodeId, Order};
 use crate::tables::Tables;
+use crate::vocabulary::ApiRole;
 
 /// A wait, as points on lanes.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +44,7 @@ impl Waits {
     pub(super) fn of(graph: &Graph, tables: &Tables) -> Self {
         let mut waits = Self { all: Vec::new(), blocked: vec![Vec::new(); tables.lanes.len()] };
         let edges = graph.edges.as_slice();
+        let streams = Streams::of(graph, tables);
         for node in graph.nodes.ids() {
             let into = &edges[graph.edges.range(node)];
             let before = waits.all.len();
@@ -47,7 +55,11 @@ impl Waits {
                     source.time_ns = tables.events.end_ns(source.event).unwrap_or(source.time_ns);
                 }
                 let target = point(graph, tables, edge.target);
-                waits.all.push(Wait { kind, evidence: edge.evidence, source, target });
+                let wait = Wait { kind, evidence: edge.evidence, source, target };
+                waits.all.push(wait);
+                if kind == DependencyKind::Sync {
+                    waits.all.extend(streams.others(wait, edge));
+                }
             }
             if waits.all.len() > before {
                 waits.block(graph, tables, into, node);
@@ -74,6 +86,65 @@ impl Waits {
             let lane = point(graph, tables, node).lane;
             self.blocked[lane.row()].push((from_ns, until_ns));
         }
+    }
+}
+
+/// The activities of the streams of a device by lane, with their ends and in order of these.
+type Lanes = BTreeMap<usize, Vec<(i64, Order)>>;
+
+/// The activities of each stream, by device.
+struct Streams<'a> {
+    graph: &'a Graph,
+    tables: &'a Tables,
+    /// For each name, whether it is that of a call that synchronizes a device.
+    is_device_sync: Vec<bool>,
+    of_device: BTreeMap<Option<i64>, Lanes>,
+}
+
+impl<'a> Streams<'a> {
+    fn of(graph: &'a Graph, tables: &'a Tables) -> Self {
+        let roles = tables.roles();
+        let is_device_sync: Vec<_> =
+            roles.iter().map(|&role| role == ApiRole::DeviceSynchronize).collect();
+        let mut streams = Self { graph, tables, is_device_sync, of_device: BTreeMap::new() };
+        let timeline = &graph.timeline;
+        for work in timeline.orders().filter(|&event| timeline.kind(event).is_device_work()) {
+            let lane = tables.events.lane(timeline.event(work));
+            let of_device = streams.of_device.entry(tables.lanes.place(lane).device).or_default();
+            of_device.entry(lane.row()).or_default().push((timeline.end_ns(work), work));
+        }
+        for works in streams.of_device.values_mut().flat_map(BTreeMap::values_mut) {
+            works.sort_unstable();
+        }
+        streams
+    }
+
+    /// Returns the waits of a device synchronization for the streams without an edge.
+    fn others(&self, wait: Wait, edge: &Edge) -> Vec<Wait> {
+        let timeline = &self.graph.timeline;
+        let call = self.graph.nodes.event(edge.target);
+        let is_of_device =
+            |call| timeline.name(call).is_some_and(|name| self.is_device_sync[name.row()]);
+        let device = self.tables.lanes.place(wait.source.lane).device;
+        let Some(streams) = self.of_device.get(&device).filter(|_| is_of_device(call)) else {
+            return Vec::new();
+        };
+        let others = streams.iter().filter(|&(&lane, _)| lane != wait.source.lane.row());
+        others.filter_map(|(_, works)| self.last_in(works, call, wait)).collect()
+    }
+
+    /// Returns the wait for the last activity of a stream that was submitted before the call and
+    /// ended during it.
+    fn last_in(&self, works: &[(i64, Order)], call: Order, wait: Wait) -> Option<Wait> {
+        let timeline = &self.graph.timeline;
+        let start_ns = timeline.start_ns(call);
+        let ended = works.partition_point(|&(end_ns, _)| end_ns <= wait.target.time_ns);
+        let during = works[..ended].iter().rev().take_while(|&&(end_ns, _)| end_ns > start_ns);
+        let (time_ns, work) =
+            *during.into_iter().find(|&&(_, work)| timeline.submitted_ns(work) < start_ns)?;
+        let event = timeline.event(work);
+        let source = Point { event, lane: self.tables.events.lane(event), time_ns };
+        Some(Wait { evidence: Evidence::Inferred, source, ..wait })
     }
 }
 

@@ -53,8 +53,9 @@ impl Database {
         refuse_unfinished(&path)?;
         let n_bytes = path.metadata().map_or(0, |facts| facts.len());
         let is_without_log = has_log(&path);
-        let connected = opened(&path)?;
-        let names = names(&connected.connection).map_err(|error| failure(&error))?;
+        let said = |error| cut(&path, n_bytes).unwrap_or(error);
+        let connected = opened(&path).map_err(said)?;
+        let names = names(&connected.connection).map_err(|error| said(failure(&error)))?;
         // A second connection would need a second in-memory copy.
         let (has_threads, read) = (threads > 1 && !source::is_confined(), RefCell::default());
         Ok(Self { source: connected, path, has_threads, is_without_log, n_bytes, names, read })
@@ -208,6 +209,23 @@ fn names(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection.prepare(text)?;
     let names = statement.query_map([], |row| row.get(0))?;
     names.collect()
+}
+
+/// Returns the error of a file that is shorter than its header says.
+fn cut(path: &Path, n_bytes: u64) -> Option<Error> {
+    let mut header = [0; 100];
+    let mut file = source::open_regular(path).ok()?;
+    source::read_fully(&mut file, &mut header).ok().filter(|&read| read == header.len())?;
+    let number =
+        |at: usize| Some(u64::from(u32::from_be_bytes(header[at..at + 4].try_into().ok()?)));
+    let page = match u64::from(u16::from_be_bytes([header[16], header[17]])) {
+        1 => 1 << 16,
+        bytes => bytes,
+    };
+    // The number of pages holds if it was written with the last change.
+    let expected = page * number(28).filter(|_| number(24) == number(92))?;
+    let why = format!("{n_bytes} of {expected} bytes are in the file, so it was cut");
+    (n_bytes < expected).then(|| Error::new(ErrorKind::Database(why), n_bytes))
 }
 
 /// Returns the error for a database that cannot be read at all.
