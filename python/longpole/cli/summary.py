@@ -27,6 +27,7 @@ from longpole.cli.ask.traces import (
 )
 from longpole.cli.ask.windows import OF_TIME, Asked, Recording, profiler_options, window_options
 from longpole.engine.recording_cost import timing_blocks, unknown_blocks
+from longpole.remedies.gains import WORTH_SAYING
 from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import DATA_FORMATS, Document
 from longpole.tables.check import caught_nothing, only_annotations, why_empty
@@ -51,8 +52,6 @@ _SCHEMA: Final = "longpole.summary/1"
 _N_DEVICES: Final = 4
 _N_STREAMS: Final = 8
 
-# Parts of the time of a device are told from this share of the window.
-_LEAST_TOLD: Final = 0.02
 _N_BLOCKING: Final = 5
 _CLASSES: Final = ("busy", "compute", "communication", "copy", "idle")
 _DEVICE_TITLES: Final = (
@@ -337,7 +336,7 @@ def _device_line(found: Summary, device: DeviceTime) -> str:
 
 
 def _is_much(found: Summary, time_ns: int) -> bool:
-    return time_ns >= _LEAST_TOLD * found.window.duration_ns
+    return time_ns >= WORTH_SAYING * found.window.duration_ns
 
 
 def _sides(found: Summary) -> list[Side]:
