@@ -179,7 +179,7 @@ def test_a_step_time_like_those_of_the_file_is_not_called_another_programs(tmp_p
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_no_bound_exceeds_the_recorded_step_and_whole_microseconds_tell_as_much(seed, tmp_path):
+def test_no_bound_exceeds_the_recorded_step_and_whole_microseconds_tell_less(seed, tmp_path):
     dice = random.Random(f"bounds {seed}")  # noqa: S311 - no secret
     costs = PlantedCosts(operator=dice.randint(1_500, 5_000), call=4_000, annotation=6_000)
     program = with_overhead(_program(kernel_ns=dice.choice((1_500, 9_000, 60_000))), costs)
@@ -192,11 +192,12 @@ def test_no_bound_exceeds_the_recorded_step_and_whole_microseconds_tell_as_much(
             event["ts"] = math.floor(event["ts"])
             event["dur"] = end - event["ts"]
     whole = read_trace(json.dumps(document).encode()).recording_cost()
+    assert (exact["status"], whole["status"], whole["step_ns"]) == ("estimated", "unknown", None)
+    assert exact["least_step_ns"] <= exact["step_ns"] <= exact["most_step_ns"]
     for cost in (exact, whole):
-        assert cost["status"] == "estimated"
-        assert cost["least_step_ns"] <= cost["step_ns"] <= cost["most_step_ns"]
         assert cost["most_step_ns"] <= cost["recorded_step_ns"]
-    assert whole["step_ns"] == pytest.approx(exact["step_ns"], rel=0.06)
+    assert whole["least_step_ns"] <= exact["step_ns"]
+    assert "whole microseconds" in whole["reason"]
 
 
 def test_an_unknown_cost_is_said_on_the_first_screen_where_it_may_matter():

@@ -58,7 +58,7 @@ def test_a_remedy_that_gains_more_than_its_side_says_what_else_it_shortens():
 def test_what_a_copy_without_pinned_memory_brings_about_is_no_remedy_of_its_own():
     trace = longpole.read_trace(RECORDINGS / "download.before.json.gz").without_profiler()
     [gap] = [it for it in trace.verdict().remedies if it.remedy == "python_between_operators"]
-    assert gap.gain.low > 0.05
+    assert gap.gain.low > 0.04
     assert not gap.named
     assert not gap.is_listed
 

@@ -35,10 +35,8 @@ Lengths = dict[int, float]
 N_COSTS: Final = 11
 """Number of recording costs at which the change is computed, with none and the most."""
 
-# What the bounds of a step include for the spread between runs: 10 % if the host limits it, else
-# 2 %. The host does if recording costs more than 1/500 of the step.
-_OF_RUNS: Final = (0.02, 0.10)
-_HOST_LIMITS: Final = 1 / 500
+# The cost of an operator at the upper bound of a step, at its estimate and at its lower bound.
+_OF_COST: Final = (0.65, 1.0, 1.3)
 
 # Without the most that recording Python functions may cost, at least this part of a step is left.
 _LEAST_LEFT: Final = 0.2
@@ -225,11 +223,10 @@ def _curve(side: Side) -> _Curve:
     if not rows or not (recorded_ns and usual_ns and least_ns and most_ns):
         return _NO_CURVE
     row = max(rows, key=lambda row: row["count"])
-    margin = _OF_RUNS[recorded_ns - least_ns / (1 - _OF_RUNS[0]) > _HOST_LIMITS * recorded_ns]
-    lengths = (recorded_ns, most_ns / (1 + margin), usual_ns, least_ns / (1 - margin))
+    lengths = (recorded_ns, most_ns, usual_ns, least_ns)
     shares = [min(1.0, length / recorded_ns) for length in lengths]
     falling = tuple(min(shares[: place + 1]) for place in range(len(shares)))
-    costs_ns = (0.0, *(float(row[name]) for name in ("least_ns", "cost_ns", "most_ns")))
+    costs_ns = (0.0, *(part * row["cost_ns"] for part in _OF_COST))
     return _Curve(costs_ns, falling, costs_ns[2])
 
 

@@ -156,11 +156,13 @@ class Side:
         step_ns, least_ns, most_ns = cost["step_ns"], cost["least_step_ns"], cost["most_step_ns"]
         if not step_ns or least_ns is None or most_ns is None:
             return None
-        if most_ns - least_ns < _LEAST_RANGE * step_ns:
+        spread = cost["run_spread"] or 0.0
+        low_ns, high_ns = least_ns * (1 - spread), most_ns * (1 + spread)
+        if high_ns - low_ns < _LEAST_RANGE * step_ns:
             return None
         if cost["status"] == "measured":
-            return float(least_ns), float(most_ns)
-        return self.mean_ns * least_ns / step_ns, self.mean_ns * most_ns / step_ns
+            return low_ns, high_ns
+        return self.mean_ns * low_ns / step_ns, self.mean_ns * high_ns / step_ns
 
     @property
     def timed_ns(self) -> tuple[int, ...]:

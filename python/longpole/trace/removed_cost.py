@@ -32,6 +32,9 @@ _IMPOSSIBLE: Final = 2
 # The device counts as busy at a time if an activity ends at most this long before.
 _LONGEST_GAP_NS: Final = 30_000
 
+# Number of events whose times tell the resolution of a trace.
+_SAMPLED: Final = 5_000
+
 _ON_HOST: Final = ("operator", "runtime", "driver", "python")
 
 
@@ -117,7 +120,19 @@ def _estimated(
     core: CoreTrace, step_name: str | None, data_load: str | None
 ) -> tuple[CoreTrace, RecordingCost]:
     parts, found = core.without_profiler(None, data_load=data_load, step_name=step_name)
+    if found is not None and parts["lengths_ns"] is not None and _is_coarse(core):
+        recorded_ns, usual_ns, least_ns, _ = parts["lengths_ns"]
+        parts["not_estimated"] = "coarse"
+        parts["lengths_ns"] = recorded_ns, usual_ns, least_ns, recorded_ns
+        found = None
     return found or core, recording_cost_of(parts, "estimated", None)
+
+
+def _is_coarse(core: CoreTrace) -> bool:
+    """Whether all times are whole microseconds, too coarse for the cost of one event."""
+    n_events = len(core.events(["duration_ns"]))
+    lengths_ns = core.event_durations_ns(range(min(n_events, _SAMPLED)))
+    return all(length_ns is None or length_ns % 1_000 == 0 for length_ns in lengths_ns)
 
 
 def _are_alike(one_ns: int, other_ns: int) -> bool:
