@@ -6,6 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from longpole.engine.recording_cost import (
+    TOO_COARSE,
     misfit,
     nearest,
     nearest_sentence,
@@ -122,9 +123,9 @@ def _estimated(
     parts, found = core.without_profiler(None, data_load=data_load, step_name=step_name)
     if found is not None and parts["lengths_ns"] is not None and _is_coarse(core):
         recorded_ns, usual_ns, least_ns, _ = parts["lengths_ns"]
-        parts["not_estimated"] = "coarse"
+        parts["not_estimated"] = "few_operators"
         parts["lengths_ns"] = recorded_ns, usual_ns, least_ns, recorded_ns
-        found = None
+        return core, recording_cost_of(parts, "estimated", None) | {"reason": TOO_COARSE}
     return found or core, recording_cost_of(parts, "estimated", None)
 
 
