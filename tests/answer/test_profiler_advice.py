@@ -68,7 +68,7 @@ def foreign(trace: longpole.Trace) -> set[str]:
     advice = " ".join(advised(trace, verdict))
     events = " ".join(trace.events["name"].cast(pl.String).unique().drop_nulls())
     in_sentence = {name for name in CODE.findall(str(verdict)) if name not in events}
-    ours = {"--window", "--step", "--step-name"}
+    ours = {"--window", "--step", "--step-name", "--capture-trace"}
     return (set(CODE.findall(advice)) - own - ours) | (in_sentence & others)
 
 

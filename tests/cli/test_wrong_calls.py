@@ -253,6 +253,8 @@ def parsers(tree):
             handled = " ".join(ast.unparse(each.type) for each in node.handlers if each.type)
             if "RecursionError" in handled:
                 taken |= {id(call) for part in node.body for call in ast.walk(part)}
+        if isinstance(node, ast.With) and "RecursionError" in ast.unparse(node.items[0]):
+            taken |= {id(call) for part in node.body for call in ast.walk(part)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in {
             "ast.literal_eval",

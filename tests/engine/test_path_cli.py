@@ -346,7 +346,7 @@ def test_a_change_without_a_kind_is_about_work():
 
 def test_only_what_gains_is_listed(trace, capsys):
     _, out = answer(capsys, "whatif", trace)
-    lines = re.findall(r"^ +(\d+)\. \w+: saves (.*)", out, re.MULTILINE)
+    lines = re.findall(r"(?<!\S)(\d+)\. .*?saves (\S.*?) \(event", " ".join(out.split()))
     assert [number for number, _ in lines] == [str(row) for row in range(1, len(lines) + 1)]
     assert lines
     assert not any(gain.startswith("0 ") for _, gain in lines)

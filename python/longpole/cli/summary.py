@@ -304,6 +304,7 @@ def _limiting_blocks(trace: Trace, found: Summary) -> list[Block]:
     nexts = [f"`longpole table TRACE {_NEXT_TABLES[side]}`" for side in sides[:1]]
     ids = [str(line.remedy) for line in found.verdict.plan.lines[:1]]
     nexts += [f"`longpole whatif TRACE --remedy {one}` (how savings are computed)" for one in ids]
+    nexts += ["`longpole table TRACE events --around N` (event N)"]
     more = f"More: {', '.join([*nexts, '`longpole table TRACE`'])} (lists all tables)."
     return [*devices, *shown, Notes([*_notes(trace, found, wanted), more])]
 

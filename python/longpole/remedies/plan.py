@@ -30,9 +30,6 @@ MOST_LINES: Final = 4
 # Savings that differ by less count as alike: the easier change comes first.
 _ALIKE: Final = 0.03
 
-# Least saving of a change that may not be possible.
-_LEAST_BOUND: Final = 0.05
-
 # Maximum number of remedies tried at each place, of these that may open others, and of exchanges.
 _MOST_TRIED: Final = 8
 _MOST_OPENING: Final = 2
@@ -310,14 +307,10 @@ def _removes_waits(found: Found) -> bool:
 
 def _best(state: _State, tried: Sequence[_Tried]) -> _Tried | None:
     """Return the remedy that saves most; of those that save about as much, the easiest."""
-    worth = [row for row in tried if row.score - state.value >= _least(row.one.remedy)]
+    worth = [row for row in tried if row.score - state.value >= WORTH_SAYING]
     most = max((row.score for row in worth), default=0.0)
     alike = [row for row in worth if row.score >= most - _ALIKE]
     return min(alike, key=_ease, default=None)
-
-
-def _least(remedy: Remedy) -> float:
-    return _LEAST_BOUND if remedy.is_upper_bound else WORTH_SAYING
 
 
 def _ease(row: _Tried) -> tuple[int, bool, float]:

@@ -65,11 +65,16 @@ def _read_runs(facts: Facts) -> Iterator[list[DeviceWait]]:
         if run and is_read and _reads_on(facts, run[-1], wait, loads):
             run.append(wait)
             continue
-        if len(run) >= _LEAST_COPIES:
+        if _n_reads(run) >= _LEAST_COPIES:
             yield run
         run = [wait] if is_read else []
-    if len(run) >= _LEAST_COPIES:
+    if _n_reads(run) >= _LEAST_COPIES:
         yield run
+
+
+def _n_reads(run: list[DeviceWait]) -> int:
+    """Return the number of copies: two calls may wait for one of them."""
+    return len({wait.work for wait in run})
 
 
 def _is_read(facts: Facts, wait: DeviceWait) -> bool:
@@ -104,8 +109,8 @@ def _reads_on(
 
 
 def _found_read(facts: Facts, place: str, runs: list[list[DeviceWait]]) -> Found:
-    n_waits = sum(len(run) for run in runs)
-    others = [wait for run in runs for wait in run[:-1]]
+    n_reads = sum(map(_n_reads, runs))
+    others = [wait for run in runs for wait in run if wait.work != run[-1].work]
     operators = [wait.operator for wait in others if wait.operator is not None]
     copies = sorted({wait.work for wait in others if wait.work is not None})
     gone: list[Change] = [
@@ -113,7 +118,7 @@ def _found_read(facts: Facts, place: str, runs: list[list[DeviceWait]]) -> Found
         Drop(kind="copy", events=copies),
         Drop(kind="kernel_delay", events=copies),
     ]
-    kept = len(runs) / n_waits
+    kept = len(runs) / n_reads
     shown = min(runs, key=lambda run: run[0].window != facts.shown)
     whole: list[TimeRange] = [
         (run[0].call.lane, _start_ns(facts, run[0]), run[-1].call.start_ns) for run in runs
@@ -123,7 +128,7 @@ def _found_read(facts: Facts, place: str, runs: list[list[DeviceWait]]) -> Found
         hopeful=[Scale(by=kept, time_ranges=whole), *gone],
         advice="Read the values together (`torch.stack(values).tolist()`), or less often",
         evidence=(
-            f"{count(max(round(facts.per_window(n_waits)), 1), 'wait')} {facts.each} in "
+            f"{count(max(round(facts.per_window(n_reads)), 1), 'wait')} {facts.each} in "
             f"{short_name(place)} read them one by one"
         ),
         name=place,

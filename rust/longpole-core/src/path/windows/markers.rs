@@ -48,8 +48,8 @@ const N_THREADS: usize = 2;
 pub(super) struct Markers {
     pub(super) name: String,
     pub(super) moments: Vec<Moment>,
-    /// The shortest annotation of the thread that contains all of them, if their name is no known
-    /// one of iterations.
+    /// The shortest annotation of the thread that contains all of them, if iterations are not known
+    /// by their name.
     pub(super) around: Option<EventId>,
 }
 
