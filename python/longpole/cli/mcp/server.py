@@ -123,11 +123,16 @@ class _Worker:
         self.told.close()
 
     async def end_of(self) -> tuple[int, bytes]:
-        """Wait for the process to end; return its exit code, and the end of what it wrote."""
+        """Wait for the process to end; return its exit code, and the start and end of its messages.
+
+        The message of Rust precedes its backtrace, that of Python follows it.
+        """
         code = await self.process.wait()
         size = self.told.seek(0, 2)
+        self.told.seek(0)
+        told = self.told.read(_MOST_TOLD)
         self.told.seek(max(size - _MOST_TOLD, 0))
-        return code, self.told.read()
+        return code, told + self.told.read()
 
 
 def _unnamed_file() -> IO[bytes]:
