@@ -184,7 +184,7 @@ def test_a_wait_that_was_added_is_named_with_at_most_the_change(tmp_path, seed):
 
 
 def _renamed(item):
-    """Give annotations other names, and Python functions other lines."""
+    """Return annotations with other names, and Python functions with other lines."""
     if not isinstance(item, Frame):
         return [item]
     if item.name.startswith("Optimizer."):

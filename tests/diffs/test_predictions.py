@@ -41,7 +41,7 @@ def _without_item(item):
 
 
 def _with_workers(item):
-    """Let workers load: the main thread only waits for the queue."""
+    """Return frames whose data is loaded by workers: the main thread only waits for the queue."""
     if not isinstance(item, Frame) or "_SingleProcess" not in item.name:
         return [item]
     name = item.name.replace("_SingleProcess", "_MultiProcessing")

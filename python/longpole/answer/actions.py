@@ -82,11 +82,15 @@ def saving_then(line: Line, *, is_first: bool) -> str:
     return f"{'' if is_first else 'then '}saves {between(low, line.then.high)}"
 
 
+def left_ns(gain: Gain, length_ns: int) -> tuple[int, int]:
+    """Return the shortest and the longest time that a gain leaves of a length."""
+    return max(round((1 - gain.high) * length_ns), 0), round((1 - gain.low) * length_ns)
+
+
 def total(gain: Gain, length_ns: int, *, is_certain: bool) -> str:
     """Return what the lines of a plan save together, as lengths and shares."""
-    least_ns, most_ns = (round((1 - share) * length_ns) for share in (gain.high, gain.low))
     clause = "" if is_certain else ", if each is possible"
-    lengths = f"{duration(length_ns)} -> {duration_range(max(least_ns, 0), most_ns)}"
+    lengths = f"{duration(length_ns)} -> {duration_range(*left_ns(gain, length_ns))}"
     return f"Together: {lengths} ({between(gain.low, gain.high)}){clause}."
 
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longpole.answer.actions import saving_then, total
-from longpole.answer.findings import Saving
 from longpole.answer.missing import told_ns
 from longpole.answer.sentences import limit_then
 from longpole.remedies.catalogue import RemedyId, together
-from longpole.remedies.gains import Gain
+from longpole.remedies.gains import Gain, Saving
 from longpole.remedies.limits import status_of
 from longpole.remedies.sides import Side
 from longpole.words.data import Data
@@ -51,7 +50,7 @@ def after_remedies(facts: Facts, remedies: Collection[str]) -> AfterRemedies:
         told.append(f"After these changes, {limit_then(then)}.")
     return AfterRemedies(
         remedies=tuple(RemedyId(line.remedy.id) for line in lines),
-        thens=tuple(Saving(*line.then) for line in lines),
+        thens=tuple(line.then for line in lines),
         gain=gain,
         gains=then,
         sentence=" ".join(told),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from longpole.engine.critical_path.changes import Change
 from longpole.engine.windows import Unit  # noqa: TC001 - the schema of the answer needs it at run time
 from longpole.remedies.catalogue import RemedyId
-from longpole.remedies.gains import WORTH_SAYING, Gain
+from longpole.remedies.gains import WORTH_SAYING, Gain, Saving
 from longpole.remedies.limits import Limit, NotShown, sides_of, status_of
 from longpole.remedies.model import Effort, Form
 from longpole.remedies.sides import Cause, Side, Status
@@ -58,15 +58,6 @@ class Remedy(Data):
     def surely_saves(self) -> bool:
         """Whether it surely saves enough to be worth saying."""
         return self.gain.low >= WORTH_SAYING
-
-
-@dataclass(frozen=True, slots=True)
-class Saving(Data):
-    """What a line of a plan saves after those before it, as shares of the mean step."""
-
-    low: float
-    value: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from longpole.answer.actions import is_searched, planned_line, saving, saving_then, total
-from longpole.answer.findings import Plan, PlanLine, Saving
+from longpole.answer.actions import is_searched, left_ns, planned_line, saving, saving_then, total
+from longpole.answer.findings import Plan, PlanLine
 from longpole.answer.missing import told_ns
 from longpole.remedies.catalogue import RemedyId, gained, planned
 from longpole.remedies.gains import WORTH_SAYING
@@ -14,6 +15,8 @@ from longpole.remedies.plan import MOST_LINES
 if TYPE_CHECKING:
     from longpole.remedies.catalogue import Gained
     from longpole.remedies.facts import Facts
+    from longpole.remedies.gains import Saving
+    from longpole.remedies.model import Found, Remedy
     from longpole.remedies.plan import Plan as Chosen
 
 
@@ -24,7 +27,9 @@ def plan_in(facts: Facts) -> Plan:
     chosen = planned(facts)
     lines = [_line(chosen, place) for place in range(len(chosen.lines))]
     rows, _ = gained(facts)
-    lines += [_uncomputed(row) for row in rows if not row.remedy.is_computed]
+    lines += [
+        _told(row.remedy, row.found, saving(row)) for row in rows if not row.remedy.is_computed
+    ]
     length_ns, gain = told_ns(facts.parts), chosen.gain
     told = ""
     if gain is not None and len(chosen.lines) > 1:
@@ -33,7 +38,7 @@ def plan_in(facts: Facts) -> Plan:
         lines=tuple(lines[:MOST_LINES]),
         gain=gain,
         length_ns=length_ns,
-        then_ns=None if gain is None else _then_ns(gain.low, gain.high, length_ns),
+        then_ns=None if gain is None else left_ns(gain, length_ns),
         sentence=told,
     )
 
@@ -46,51 +51,35 @@ def would_save(row: Gained, facts: Facts) -> bool:
     return min(left, row.gain.low) >= WORTH_SAYING
 
 
-def _then_ns(low: float, high: float, length_ns: int) -> tuple[int, int]:
-    return max(round((1 - high) * length_ns), 0), round((1 - low) * length_ns)
-
-
 def _line(plan: Chosen, place: int) -> PlanLine:
     line = plan.lines[place]
     others = [key for key, of in plan.alternatives.items() if of == place]
-    saves = saving_then(line, is_first=place == 0)
-    found = line.found
-    return PlanLine(
-        remedy=RemedyId(line.remedy.id),
-        name=found.name,
+    return replace(
+        _told(line.remedy, line.found, saving_then(line, is_first=place == 0), line.then),
         sides=line.gain.sides,
-        effort=line.remedy.effort,
-        is_certain=not line.remedy.is_upper_bound,
-        advice=found.advice,
-        evidence=found.evidence,
-        then=Saving(*line.then),
         gain=line.gain,
         instead_of=tuple(dict.fromkeys(RemedyId(name) for name, _ in others)),
-        changes=tuple(found.careful),
-        hopeful_changes=tuple(found.hopeful or found.careful),
-        events=tuple(found.events),
-        told=planned_line(found, saves),
-        saves=(line.then.low, line.then.high, saves),
+        changes=tuple(line.found.careful),
+        hopeful_changes=tuple(line.found.hopeful or line.found.careful),
     )
 
 
-def _uncomputed(row: Gained) -> PlanLine:
-    """Return a remedy without a computed gain as the last line."""
-    found, saves = row.found, saving(row)
+def _told(remedy: Remedy, found: Found, saves: str, then: Saving | None = None) -> PlanLine:
+    """Return a line of the plan; without a computed gain, one that claims nothing."""
     return PlanLine(
-        remedy=RemedyId(row.remedy.id),
+        remedy=RemedyId(remedy.id),
         name=found.name,
         sides=(),
-        effort=row.remedy.effort,
-        is_certain=not row.remedy.is_upper_bound,
+        effort=remedy.effort,
+        is_certain=not remedy.is_upper_bound,
         advice=found.advice,
         evidence=found.evidence,
-        then=None,
+        then=then,
         gain=None,
         instead_of=(),
         changes=(),
         hopeful_changes=(),
         events=tuple(found.events),
         told=planned_line(found, saves),
-        saves=(0.0, 0.0, saves),
+        saves=(then.low, then.high, saves) if then else (0.0, 0.0, saves),
     )

@@ -96,7 +96,7 @@ _WAITS_FOR: Final = {
     "after_last_ns": "is idle after its last activity",
     "unlinked_ns": "is idle before activities whose launch is not recorded",
 }
-"""What a device that is idle waits for, as a verb."""
+"""What an idle device does, by the cause of the idle time."""
 _Figures = tuple[str | None, int, int, int, int]
 """A name with its time, its count, its longest event, and the index of that event's row."""
 

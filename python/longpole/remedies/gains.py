@@ -24,6 +24,15 @@ WORTH_SAYING: Final = 0.02
 """A gain below this share of the window is not worth saying."""
 
 
+@dataclass(frozen=True, slots=True)
+class Saving(Data):
+    """What a line of a plan saves after those before it, as shares of the mean step."""
+
+    low: float
+    value: float
+    high: float
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class Gain(Data):
     """How much shorter the mean window becomes, as an interval of shares.

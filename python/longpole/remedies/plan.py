@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from longpole.engine.critical_path.changes import RemoveWait
-from longpole.remedies.gains import WORTH_SAYING, extended, gains_of, values_of
+from longpole.remedies.gains import WORTH_SAYING, Saving, extended, gains_of, values_of
 from longpole.remedies.gone import Claims, claims_of, removed_by, unclaimed
 from longpole.remedies.model import EFFORTS
 
@@ -45,14 +45,6 @@ Key = tuple[str, str | None]
 """What identifies a place to which a remedy applies: the remedy and the name of the place."""
 
 
-class Saved(NamedTuple):
-    """What a line of a plan saves after those before it, as shares of the mean window."""
-
-    low: float
-    value: float
-    high: float
-
-
 @dataclass(frozen=True)
 class Line:
     """A line of a plan."""
@@ -60,7 +52,7 @@ class Line:
     remedy: Remedy
     found: Found
     """The place, after the lines before it; its changes touch nothing that those claim."""
-    then: Saved
+    then: Saving
     gain: Gain
     """What this line and those before it save together."""
 
@@ -338,13 +330,13 @@ def _lines(facts: Facts, ones: Sequence[Candidate]) -> tuple[Line, ...]:
     least = most_before = 0.0
     for one, gain in zip(ones, gains, strict=True):
         all_most, with_most, with_least = next(values), next(values), next(values)
-        then = Saved(gain.low, gain.value, gain.high)
+        then = Saving(gain.low, gain.value, gain.high)
         if before is not None:
             steps = [gain.value - least, all_most - most_before]
             steps += [with_most - least, with_least - most_before]
             low = min(*steps, gain.low - before.low)
             high = max(*steps, gain.high - before.high)
-            then = Saved(low, gain.value - least, high)
+            then = Saving(low, gain.value - least, high)
         lines.append(Line(one.remedy, one.found, then, gain))
         before, least, most_before = gain, gain.value, all_most
     return tuple(lines)
@@ -369,7 +361,7 @@ def _at_ends(facts: Facts, lines: tuple[Line, ...], search_of: SearchOf) -> tupl
 
 def _extended(line: Line, other: Line) -> Line:
     low, high = min(line.then.low, other.then.low), max(line.then.high, other.then.high)
-    then = line.then._replace(low=low, high=high)
+    then = replace(line.then, low=low, high=high)
     return replace(line, then=then, gain=extended(line.gain, other.gain))
 
 
