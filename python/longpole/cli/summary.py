@@ -261,7 +261,8 @@ def _unlike_steps(trace: Trace, verdict: Verdict) -> list[Block]:
     """
     if verdict.window.n <= 1 or verdict.window.unit != "step" or trace.core.is_of_server:
         return []
-    own, rows = {*verdict.steps}, [row for row in _steps(trace) if row["complete"]]
+    own = {*verdict.steps}
+    rows = [row for row in trace.core.steps(None).to_dicts() if row["complete"]]
     if not {row["step"] for row in rows} >= own:
         return []
     least_ns = {row["step"]: _length_ns(row, is_alone=row["step"] not in own) for row in rows}
@@ -277,13 +278,9 @@ def _unlike_steps(trace: Trace, verdict: Verdict) -> list[Block]:
     return [Notes(told)] if told else []
 
 
-def _steps(trace: Trace) -> list[dict[str, Any]]:
-    return trace.core.steps(None).to_dicts()
-
-
 def _unlike(step: int, lengths_ns: Mapping[int, int], n_steps: int, how: str) -> str:
     """Return how long a step takes that differs much from the median one."""
-    far = "over 1.5 times" if how == "longer" else "less than half of"
+    far = f"over {_MUCH_LONGER:g} times" if how == "longer" else "less than half of"
     others = f", and {count(n_steps - 1, 'other step')} {far} the median" if n_steps > 1 else ""
     takes = f"Step {step} takes {duration(lengths_ns[step])}{others or f', {far} the median'}"
     return f"{takes}: `longpole diff TRACE --step {step}` shows what is {how}."
@@ -314,7 +311,8 @@ def _device_lines(found: Summary) -> list[str]:
     busiest = sorted(found.devices, key=lambda device: -device.whole.busy_ns)
     lines = [_device_line(found, device) for device in busiest[:_N_DEVICES]]
     left = len(busiest) - len(lines)
-    return [*lines, *([f"{count(left, 'more device')} work less."] if left else [])]
+    works = "works" if left == 1 else "work"
+    return [*lines, *([f"{count(left, 'more device')} {works} less."] if left else [])]
 
 
 def _device_line(found: Summary, device: DeviceTime) -> str:
