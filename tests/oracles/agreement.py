@@ -203,6 +203,8 @@ def _of_plan(verdict: dict[str, Any]) -> Checks:
         lengths = [(1 - plan["gain"][end]) * plan["length_ns"] for end in ("high", "low")]
         pairs = zip(plan["then_ns"], lengths, strict=True)
         yield "lengths of the plan", all(abs(one - max(it, 0)) <= 1 for one, it in pairs)
+        # A line that saves less opens the next one.
+        yield "the last line surely saves", computed[-1]["then"]["low"] >= 0.02
     for line in computed:
         then = line["then"]
         yield "order of a line", then["low"] <= then["value"] + 1e-12 <= then["high"] + 2e-12
