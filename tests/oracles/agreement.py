@@ -46,6 +46,7 @@ _SAVES = re.compile(
 )
 _ROUNDING = 0.01
 """Half of a percent, on each side of an interval that is shown as one number or rounded."""
+_CUT = ("events", "time_ranges")
 _CLOCK_NS = 10_000
 """Most by which clocks of simulated devices are off: the path corrects it, tables do not."""
 
@@ -356,15 +357,15 @@ def _of_tools(it: Surfaces) -> Checks:
         answer = call(tool, {"trace": str(it.path), **it.window.arguments}, [it.path.parent])
         found = (answer["data"] or {}).get(key, {})
         for part in ("sentence", "limit", "gains", "window", "actions", "plan"):
-            told = _without_events(found.get(part)) == _without_events(it.verdict[part])
+            told = _without_lists(found.get(part)) == _without_lists(it.verdict[part])
             yield f"{part} of the tool {tool}", told
 
 
-def _without_events(value: Any) -> Any:
-    """Return data without lists of events, which tools cut."""
+def _without_lists(value: Any) -> Any:
+    """Return data without lists of events and of times, which tools cut."""
     if isinstance(value, dict):
-        return {key: _without_events(it) for key, it in value.items() if key != "events"}
-    return [_without_events(it) for it in value] if isinstance(value, list) else value
+        return {key: _without_lists(it) for key, it in value.items() if key not in _CUT}
+    return [_without_lists(it) for it in value] if isinstance(value, list) else value
 
 
 def _of_python(it: Surfaces) -> Checks:
