@@ -80,7 +80,6 @@ def test_the_processor_time_and_the_memory_are_those_of_the_command(capsys):
             "not_started",
             "--prepare ended with exit status 7",
         ),
-        (["--cleanup", "exit 7", "--", "true"], "not_started", "--cleanup ended with"),
         (["--shell", "sh", "-c", ":"], None, ""),
     ],
 )
@@ -108,14 +107,38 @@ def test_a_failure_can_be_ignored(capsys):
 
 
 def test_what_prepares_and_cleans_up_runs_as_often_as_it_should(tmp_path):
-    hooks = ["--prepare", "echo p >> log", "--cleanup", "echo c >> log"]
+    hooks = [
+        argument
+        for name in ("setup", "prepare", "cleanup")
+        for argument in (f"--{name}", f"echo {name[0]} >> log")
+    ]
     assert time(*hooks, "-o", "out.jsonl", "--warm-up", "2", "--", "true") == 0
     log = (tmp_path / "log").read_text().splitlines()
     # A busy machine spoils samples, which are dropped and counted.
     n_executions = sum(
         len(record.samples_ns) + record.sampling["n_dropped"] + 2 for record in records()
     )
-    assert (log.count("p"), log.count("c")) == (n_executions, 2)
+    assert log == ["s", *n_executions * ["p"], "c"]
+
+
+def test_nothing_is_timed_if_the_setup_fails(capsys, tmp_path):
+    hooks = ["--setup", "echo no rule to make it; exit 2", "--cleanup", "touch log"]
+    assert time(*hooks, "--", "true") == 2
+    assert "--setup ended with exit status 2" in (said := capsys.readouterr().err)
+    assert "no rule to make it" in said
+    assert not (tmp_path / "log").exists()
+
+
+def test_a_failed_cleanup_spoils_no_time(capsys):
+    code, found = answered(capsys, "--cleanup", "exit 7", "--", "true", processes=1)
+    assert (code, found["functions"][0]["n_runs"]) == (1, 1)
+    assert time("--cleanup", "exit 7", "--", "true", processes=1) == 1
+    assert "--cleanup ended with exit status 7" in "".join(capsys.readouterr())
+
+
+def test_options_of_commands_are_refused_for_functions(capsys):
+    assert time("statistics:median", "--prepare", "true") == 2
+    assert "--ignore-failure are for commands" in capsys.readouterr().err
 
 
 def test_a_shell_is_used_only_where_it_is_asked_for(capsys, tmp_path):

@@ -6,6 +6,7 @@ One file: the cases share their clocks.
 import json
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from straw_torch import StrawTorch
@@ -350,10 +351,12 @@ def test_a_large_change_is_told_after_seven_runs(kernels, capsys):
     assert again.differences[0].interval == pytest.approx(tuple(difference["interval"].values()))
 
 
-def test_records_of_another_call_can_be_added(kernels):
-    arguments = [f"{kernels}:total", "--axis", "n=10", "-o", "out.jsonl"]
-    assert (run(*arguments), run(*arguments, "--append")) == (0, 0)
-    assert len(read_results("out.jsonl").records) == 2
+def test_results_files_can_be_joined(kernels):
+    arguments = [f"{kernels}:total", "--axis", "n=10", "-o"]
+    assert (run(*arguments, "one.jsonl"), run(*arguments, "more.jsonl")) == (0, 0)
+    joined = Path("one.jsonl").read_bytes() + Path("more.jsonl").read_bytes()
+    Path("all.jsonl").write_bytes(joined)
+    assert len(read_results("all.jsonl").records) == 2
 
 
 def test_a_process_that_dies_is_a_record_and_says_how(kernels, capsys):

@@ -24,7 +24,7 @@ _TOKEN: Final = re.compile(
 )
 _SURFACE: Final = """
 import click
-from longpole.tables.catalogue import TABLES
+from longpole.tables.questions import TABLES
 from longpole.cli.program import longpole
 
 def leaves(command, context):

@@ -58,7 +58,7 @@ def main(text: str) -> int:
     """Time the requested commands.
 
     The fields of the JSON object: `commands` (name and arguments), `shell` (its arguments),
-    `n_warm_up`, `prepare`, `cleanup`, `timeout_s`, `allows_failure`, `budget_s`, `seed`.
+    `n_warm_up`, `prepare`, `timeout_s`, `allows_failure`, `budget_s`, `seed`.
     """
     rows = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -74,8 +74,6 @@ def main(text: str) -> int:
     before = time.monotonic(), _waited_s()
     _take_turns(order, wanted)
     pressure = _pressure(*before)
-    if wanted["cleanup"]:
-        _hook("cleanup", wanted["cleanup"], subjects)
     with rows:
         rows.writelines(
             json.dumps(_row(each, shell_ns, began_at, pressure)) + "\n" for each in subjects
@@ -140,14 +138,12 @@ def _failure(exit_code: int) -> tuple[str, str]:
 
 
 def _prepared(subject: Subject, command: str | None) -> bool:
-    return command is None or _hook("prepare", command, [subject])
-
-
-def _hook(name: str, command: str, subjects: list[Subject]) -> bool:
-    """Run an untimed shell command; the commands that depend on it fail with it."""
+    """Run the untimed shell command before an execution, which is not started if it fails."""
+    if command is None:
+        return True
     status = os.waitstatus_to_exitcode(_run(["sh", "-c", command], None).status)
-    for subject in subjects if status else []:
-        subject.fail("not_started", f"--{name} ended with exit status {status}: {command}")
+    if status:
+        subject.fail("not_started", f"--prepare ended with exit status {status}: {command}")
     return not status
 
 

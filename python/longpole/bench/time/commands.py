@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import subprocess
 import sys
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
+from subprocess import DEVNULL, STDOUT
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -16,6 +20,7 @@ from longpole.bench.records.environment import fingerprint
 from longpole.bench.records.record import Measurement, Outcome, Record
 from longpole.bench.run.conditions import is_disturbed_by
 from longpole.bench.run.job import parse_argv
+from longpole.bench.run.output import TAIL_BYTES, Tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,10 +40,10 @@ class CommandPlan:
         Shell that starts them, such as `("sh", "-c")`; None for no shell.
     n_warm_up
         Number of untimed executions in each run.
+    setup, cleanup
+        A `sh` command to run once, before the first run and after the last.
     prepare
         A `sh` command to run before each execution, untimed.
-    cleanup
-        A `sh` command to run after each run.
     timeout_s
         Time limit of one execution.
     allows_failure
@@ -49,6 +54,7 @@ class CommandPlan:
 
     shell: tuple[str, ...] | None = None
     n_warm_up: int = 1
+    setup: str | None = None
     prepare: str | None = None
     cleanup: str | None = None
     timeout_s: float = 600.0
@@ -74,6 +80,26 @@ class CommandPlan:
         return budget_s + self.timeout_s * executions
 
 
+def failure_of(option: str, command: str | None) -> str:
+    """Run the `sh` command of `--setup` or `--cleanup`; return why it failed, or ""."""
+    if command is None:
+        return ""
+    # A file, not a pipe, which a server that the command starts would keep open.
+    with TemporaryFile() as printed:
+        ended = subprocess.run(  # noqa: S603 - the user's own command
+            ["sh", "-c", command],  # noqa: S607
+            stdin=DEVNULL,
+            stdout=printed,
+            stderr=STDOUT,
+            check=False,
+        )
+        printed.seek(max(0, printed.seek(0, os.SEEK_END) - TAIL_BYTES))
+        said = Tail()
+        said.feed(printed.read())
+    why = f"{option} ended with exit status {ended.returncode}: {command}"
+    return ": ".join(filter(None, [why, said.telling_line()])) if ended.returncode else ""
+
+
 def command_argv(plan: CommandPlan, names: Sequence[str], budget_s: float, seed: str) -> list[str]:
     """Return the process that executes commands in turns."""
     wanted = {
@@ -81,7 +107,6 @@ def command_argv(plan: CommandPlan, names: Sequence[str], budget_s: float, seed:
         "shell": plan.shell,
         "n_warm_up": plan.n_warm_up,
         "prepare": plan.prepare,
-        "cleanup": plan.cleanup,
         "timeout_s": plan.timeout_s,
         "allows_failure": plan.allows_failure,
         "budget_s": budget_s,

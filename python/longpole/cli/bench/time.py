@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import click
 
 from longpole.bench.records.store import Store, make_room
-from longpole.bench.time.commands import CommandPlan
+from longpole.bench.time.commands import CommandPlan, failure_of
 from longpole.bench.time.processes import (
     Campaign,
     TargetError,
@@ -64,11 +64,14 @@ _COMMANDS: Final[Mapping[str, Callable[[Any], Any]]] = {
         show_default=True,
         help="Number of untimed executions of each command in a run.",
     ),
+    "setup": click.option(
+        "--setup", metavar="COMMAND", help="Command to run once, before the first execution."
+    ),
     "prepare": click.option(
         "--prepare", metavar="COMMAND", help="Command to run before each execution, untimed."
     ),
     "cleanup": click.option(
-        "--cleanup", metavar="COMMAND", help="Command to run after each run, untimed."
+        "--cleanup", metavar="COMMAND", help="Command to run once, after the last execution."
     ),
     "shell": click.option(
         "--shell",
@@ -92,6 +95,7 @@ def _timed_commands(
     commands: Sequence[str],
     shell: str | None,
     n_warm_up: int,
+    setup: str | None,
     prepare: str | None,
     cleanup: str | None,
     timeout_s: float,
@@ -99,7 +103,7 @@ def _timed_commands(
 ) -> tuple[list[str], CommandPlan]:
     """Return the commands to time, and how to execute them."""
     started_by = None if shell is None else (*shlex.split(shell), "-c")
-    plan = CommandPlan(started_by, n_warm_up, prepare, cleanup, timeout_s, allows_failure)
+    plan = CommandPlan(started_by, n_warm_up, setup, prepare, cleanup, timeout_s, allows_failure)
     texts = _texts(commands, plan)
     require(not keys or len(keys) == len(texts), "give --key once for each command, or not at all")
     require(len(set(keys)) == len(keys), "--key was given twice with the same name")
@@ -201,7 +205,6 @@ def _unique(texts: Sequence[str]) -> list[str]:
     help="File to write a record of each run to.",
 )
 @force_option
-@click.option("--append", is_flag=True, help="Add to the records of an earlier call.")
 @gather("timed", _COMMANDS, _timed_commands)
 @answer_options
 def time(
@@ -213,7 +216,6 @@ def time(
     computed: str | None,
     output: str | None,
     force: bool,
-    append: bool,
     options: Options,
     **how: Any,
 ) -> int:
@@ -239,6 +241,11 @@ def time(
         bool(functions) != bool(commands),
         "give functions as MODULE:FUNC, or a command after -- or with -c",
     )
+    require(
+        bool(commands) or plan == CommandPlan(),
+        "--warm-up, --setup, --prepare, --cleanup, --shell, --timeout and --ignore-failure are for"
+        " commands",
+    )
     _check_clock(how["clock"], how["cache"], has_commands=bool(commands))
     _check_preparations(how)
     with usage_errors():
@@ -258,7 +265,7 @@ def time(
     )
     is_gated = how["gate"] is not None
     require(not is_gated or len(names) > 1, "--gate needs two functions or commands to compare")
-    answer = _timed(campaign, output, force=force, append=append, is_gated=is_gated)
+    answer = _timed(campaign, output, force=force, is_gated=is_gated)
     return options.emit(answer)
 
 
@@ -272,15 +279,25 @@ def _work(moved: str | None, computed: str | None) -> WorkPlan:
     return WorkPlan(moved, flops or None, dtype or None)
 
 
-def _timed(
-    campaign: Campaign, output: str | None, *, force: bool, append: bool, is_gated: bool
-) -> Answer:
+def _timed(campaign: Campaign, output: str | None, *, force: bool, is_gated: bool) -> Answer:
     """Run a campaign, write its records, and compare the results."""
-    with usage_errors(TargetError), _opened(output, force=force, append=append) as store:
-        records = list(_written(time_in_processes(campaign), store))
+    with usage_errors(TargetError), _opened(output, force=force) as store:
+        records, trouble = _set_up_and_timed(campaign, store)
     comparisons = compare_points(campaign, records) if len(campaign.names) > 1 else []
     found = [comparison for _, comparison in comparisons]
-    return timings_answer(campaign, records, found, is_gated=is_gated)
+    return timings_answer(campaign, records, found, is_gated=is_gated, trouble=trouble)
+
+
+def _set_up_and_timed(campaign: Campaign, store: Store | None) -> tuple[list[Record], str]:
+    """Time after --setup and before --cleanup; return the records, and why --cleanup failed."""
+    plan = campaign.commands or CommandPlan()
+    if trouble := failure_of("--setup", plan.setup):
+        raise TargetError(trouble)
+    try:
+        records = list(_written(time_in_processes(campaign), store))
+    finally:
+        trouble = failure_of("--cleanup", plan.cleanup)
+    return records, trouble
 
 
 def _under_configs(functions: tuple[str, ...], configs: str | None) -> list[str]:
@@ -331,13 +348,12 @@ def _check_clock(name: str, cache: str | None, *, has_commands: bool) -> None:
 
 
 @contextmanager
-def _opened(output: str | None, *, force: bool, append: bool) -> Iterator[Store | None]:
+def _opened(output: str | None, *, force: bool) -> Iterator[Store | None]:
     if output is None:
         yield None
         return
-    if not append:
-        make_room(output, force=force)
-    with Store(output, resume=append) as store:
+    make_room(output, force=force)
+    with Store(output) as store:
         yield store
 
 

@@ -11,7 +11,7 @@ from longpole.bench.records.samples import gather
 from longpole.bench.time.timing import Work
 from longpole.cli.answer import exit_codes
 from longpole.report.blocks import Column, Headline, Notes, Table
-from longpole.report.document import Abstention, Document
+from longpole.report.document import Abstention, Document, Warned
 from longpole.rows.statistics import rounded_ns
 from longpole.words.data import Row
 from longpole.words.wording import count, duration, duration_range, share
@@ -121,8 +121,12 @@ def timings_answer(
     comparisons: Sequence[Comparison],
     *,
     is_gated: bool = False,
+    trouble: str = "",
 ) -> Answer:
-    """Report the time of each; exit code 1 if one failed or is slower than the gate allows."""
+    """Report the time of each; exit code 1 if one failed or is slower than the gate allows.
+
+    `trouble` says what went wrong after the last run.
+    """
     timed = _timed(records)
     differences = [each for comparison in comparisons for each in comparison.differences]
     has_failed = any(each.median_ns is None for each in timed)
@@ -138,10 +142,16 @@ def timings_answer(
         ],
         scope={"gate": campaign.gate, "confidence": campaign.confidence},
         data=Timings(functions=timed, differences=differences),
-        blocks=lambda: _blocks(timed, comparisons, campaign),
+        warnings=[Warned("cleanup_failed", 1, trouble, "the times are not affected")]
+        if trouble
+        else [],
+        blocks=lambda: [
+            *_blocks(timed, comparisons, campaign),
+            *([Notes([trouble])] if trouble else []),
+        ],
         records=lambda: list(map(asdict, timed)),
     )
-    if has_failed or True in beyond:
+    if has_failed or trouble or True in beyond:
         return document, exit_codes.FINDINGS
     return document, exit_codes.INCONCLUSIVE if is_open else exit_codes.OK
 
