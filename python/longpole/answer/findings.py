@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from longpole.engine.critical_path.changes import Change
 from longpole.engine.windows import Unit  # noqa: TC001 - the schema of the answer needs it at run time
@@ -12,9 +12,10 @@ from longpole.remedies.limits import Limit, NotShown, sides_of, status_of
 from longpole.remedies.model import Effort, Form
 from longpole.remedies.sides import Cause, Side, Status
 from longpole.words.data import HIDDEN, Data, computed
+from longpole.words.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Remedy(Data):
     """A change of the program, and its gain.
 
@@ -60,7 +61,7 @@ class Remedy(Data):
         return self.gain.low >= WORTH_SAYING
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlanLine(Data):
     """A remedy in its place in the plan."""
 
@@ -95,7 +96,7 @@ class PlanLine(Data):
     """Smallest and largest share that it saves then, and their wording."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan(Data):
     """Remedies that work together, in their order."""
 
@@ -111,7 +112,7 @@ class Plan(Data):
     """What several lines save together; empty for fewer."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Span:
     """The representative window: the one of median length."""
 
@@ -130,7 +131,7 @@ class Span:
     ones; null otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Uncertainty:
     """Warnings about a verdict, as fractions."""
 
@@ -144,7 +145,7 @@ class Uncertainty:
     """Fraction of the path that is inferred, not recorded."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gap(Data):
     """Unexplained time that the answer leaves out."""
 
@@ -155,7 +156,7 @@ class Gap(Data):
     """How long any device was busy during the gap."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Findings(Data):
     """What limits a program, and what to do about it."""
 

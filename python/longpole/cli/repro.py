@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +18,7 @@ from longpole.formats.convert.operator_script import operator_script
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Document
 from longpole.words.data import Data
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
@@ -65,7 +65,7 @@ def repro(
     return answer_each([trace], options, _SCHEMA, answer, arguments="default")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repro(Data):
     """The written script."""
 

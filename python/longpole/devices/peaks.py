@@ -7,9 +7,11 @@ device of a trace may be slower: clocks are limited by power, and partitions hav
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
+
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 _LARGE_A100: Final = 60_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Peaks:
     """Peak performance of one device.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from longpole.errors import DeviceError
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,7 +43,7 @@ class DeviceLostError(DeviceError):
     """The device no longer responds."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Device:
     """One device, by properties that do not change while the machine runs.
 
@@ -67,7 +68,7 @@ class Device:
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Process:
     """A program with memory on a device."""
 
@@ -76,7 +77,7 @@ class Process:
     kind: Literal["compute", "graphics"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """The state of a device at one time. None for values that could not be read, never 0."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.diffs.sides import one_of, side_of
 from longpole.jobs.trace_set import TraceSet
 from longpole.trace.trace import Trace
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _FEWEST_STEPS: Final = 4
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Runs:
     """The runs of one side, each with the traces of its ranks."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 from longpole.errors import WindowError
+from longpole.words.frozen import frozen
 from longpole.words.wording import escape
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class _Parts(QuestionParts, total=False):
     step: int | str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Question:
     """What is asked about a trace. Equal questions have one answer: see `Trace.answer`.
 

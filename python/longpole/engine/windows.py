@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from longpole.engine.question import Question
 from longpole.errors import WindowError
 from longpole.words.data import HIDDEN, computed
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -56,7 +57,7 @@ class Marked(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Window:
     """A part of a trace, and why it was chosen."""
 

@@ -5,11 +5,12 @@ Whoever speaks of it matches over `Limit`; mypy checks that no case is missing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, Literal, assert_never
 
 from longpole.remedies.sides import Cause, Side, Status
 from longpole.words.data import Data
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ _LEAST_GAIN_AFTER: Final = 0.1
 _ALIKE: Final = 0.8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sides(Data):
     """One side limits the program, or two that gain about the same."""
 
@@ -31,28 +32,28 @@ class Sides(Data):
     """The sides, largest gain first."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Waits(Data):
     """Waits limit the program: removing them gains more than removing any work."""
 
     kind: Literal["waits"] = field(default="waits", init=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Both(Data):
     """Host and kernels limit the program together: removing either alone gains little."""
 
     kind: Literal["both"] = field(default="both", init=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NoneAlone(Data):
     """No side limits the program alone."""
 
     kind: Literal["none_alone"] = field(default="none_alone", init=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DependsOnCost(Data):
     """One of two sides limits the program, depending on what recording cost.
 
@@ -64,7 +65,7 @@ class DependsOnCost(Data):
     """The side that limits it at the estimated cost, and the one with the least or most cost."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NotShown(Data):
     """The trace does not show what limits the program."""
 
@@ -73,7 +74,7 @@ class NotShown(Data):
     """What the trace lacks."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NoDevice(Data):
     """Unknown, because the window has no GPU activity."""
 

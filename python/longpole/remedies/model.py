@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final, Literal, get_args
+
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -29,7 +31,7 @@ How = Literal[
 """Kind of change that a script makes to operators to time them in both forms."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True, slots=False)
 class Form:
     """Operators of one shape that a script can time before and after a change."""
 
@@ -44,7 +46,7 @@ class Form:
     """Further data that the script needs: the name of an optimizer."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True, slots=False)
 class Found:
     """A place in the program to which a remedy applies, with the changes that model it."""
 
@@ -69,7 +71,7 @@ class Found:
     """As for the remedy, if this place differs."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True, slots=False)
 class Remedy:
     """A possible change of a program: its detection, model and advice."""
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
+
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -61,7 +63,7 @@ class Spans:
             yield (lane, start_ns, end_ns)
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Gone:
     """What changes remove: no obstacle, no cause and no evidence any more."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole.report.blocks import Column, Table
 from longpole.words.data import Row, plain
+from longpole.words.frozen import frozen
 from longpole.words.wording import short_name
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ AbstentionCode = Literal[
 """Code of the reason why there is no answer; `docs/exit-codes.md` explains each."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Abstention:
     """The reason why a question is not answered, and the window or input that it is about."""
 
@@ -65,7 +66,7 @@ class Abstention:
     where: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Warned:
     """A warning about an answer."""
 
@@ -103,7 +104,7 @@ class Envelope(Row):
     """The error, if there is no answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen(kw_only=True)
 class Document:
     """The answer for one input, in all forms that the output formats need.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Bar
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tile:
     """One figure with its label."""
 
@@ -21,14 +22,14 @@ class Tile:
     """What the number is based on, one line each."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tiles:
     """The key figures at the top of a page; unknown figures have no tile."""
 
     tiles: Sequence[Tile]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stack:
     """A bar that is divided into the parts of a whole."""
 
@@ -41,7 +42,7 @@ class Stack:
     """Length of the whole, as text."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Columns:
     """Upright bars on one axis, each divided into the parts of a whole."""
 
@@ -53,7 +54,7 @@ class Columns:
     """Notes on what the picture leaves out."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interval:
     """A remedy, with the smallest and the largest share of time that it saves."""
 
@@ -68,7 +69,7 @@ class Interval:
     """Start and length in ns of a part of the timeline to show if it does not draw the event."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Intervals:
     """Gains as bars on one axis from 0 to 100 %."""
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, is_typeddict
+
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,7 +48,7 @@ Question = TypeVar("Question", bound="Callable[..., Any]")
 Found = TypeVar("Found")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """One kind of rows of a table: what it is computed from, and what is said about it."""
 
@@ -68,7 +69,7 @@ class View:
     """Whether it has no times of GPU activities."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Declared:
     views: Mapping[str | None, View]
     asks: Mapping[str, Callable[..., Any]]

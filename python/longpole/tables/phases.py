@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import polars as pl
@@ -12,6 +11,7 @@ from longpole.report.blocks import Column, Sentence, Value, tabulated, without_e
 from longpole.rows.frames import frame_of, frame_schema, typed
 from longpole.tables.catalogue import table
 from longpole.words.data import Data, Row
+from longpole.words.frozen import frozen
 from longpole.words.recording import options_for
 from longpole.words.wording import share
 
@@ -64,7 +64,7 @@ class PhaseRow(Row):
     """Number of GPU activities."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Phases(Data):
     """The phases of a step, in its order, then unlinked GPU activities, if there are any."""
 

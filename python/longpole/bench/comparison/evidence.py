@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -17,6 +16,7 @@ from longpole.rows.statistics.ranks import (
     shift_p_value,
     sign_p_value,
 )
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ _FOUND_IN_TURNS: Final = 3.8
 _FOUND_SEPARATE: Final = 3.1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evidence:
     """Logarithms of new divided by base, or the obstacle to a comparison.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, Final, Self
 
 from longpole.words.data import Data
+from longpole.words.frozen import frozen
 
 SCHEMA: Final = "longpole.bench.record/1"
 
@@ -54,7 +55,7 @@ class Outcome(StrEnum):
 UNDECIDED: Final = frozenset({Outcome.DEVICE_ERROR, Outcome.CANCELLED, Outcome.GUARD_LOST})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measurement(Data):
     """One result that a job printed."""
 
@@ -66,7 +67,7 @@ class Measurement(Data):
     """The printed values, in their own units."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Omitted:
     """Summary of the results with one name that were not kept."""
 
@@ -80,7 +81,7 @@ class Omitted:
     """Time of the last row; None without one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Record(Data):
     """The record of one attempt."""
 

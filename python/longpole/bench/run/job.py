@@ -9,12 +9,13 @@ import hashlib
 import json
 import re
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench.run.output import check_format
 from longpole.errors import ResultsError
 from longpole.files.writing import new_file
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -51,7 +52,7 @@ FIELDS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """One command to measure.
 
@@ -232,7 +233,7 @@ def _check_types(fields: Mapping[str, Any]) -> None:
         raise ValueError(message)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Policy:
     """Limits and retries of a runner. All times are seconds on a monotonic clock.
 
@@ -288,7 +289,7 @@ class Policy:
                 raise ValueError(message)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """The jobs of a run, and its limits and devices.
 

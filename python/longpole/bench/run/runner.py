@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from concurrent.futures import as_completed
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
@@ -18,6 +18,7 @@ from longpole.bench.run.schedule import Schedule, Task
 from longpole.bench.run.worker import LocalWorker
 from longpole.devices import Device, Found, select
 from longpole.errors import DeviceError
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     import os
@@ -34,7 +35,7 @@ Engine = Literal["local", "ray"]
 ENGINES: Final = ("local", "ray")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Running:
     """The state of a device. `waits_for` names its current holder while it is taken."""
 
@@ -43,7 +44,7 @@ class Running:
     waits_for: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Status:
     """Progress of a runner. `n_known` jobs were done by the resumed run."""
 

@@ -19,6 +19,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from longpole.bench.run.sampler import THERMAL, thermal_events, waited_us
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -140,7 +141,7 @@ class ThermalEvents:
         return self._seen is not None and self._seen > before
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CpuClock(Steady):
     """Wall time on this CPU, including the cost of the call and of the loop, about 30 ns.
 

@@ -7,7 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -21,6 +21,7 @@ from longpole.bench.records.record import Measurement, Outcome, Record
 from longpole.bench.run.conditions import is_disturbed_by
 from longpole.bench.run.job import parse_argv
 from longpole.bench.run.output import TAIL_BYTES, Tail
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _SPARE_EXECUTIONS = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandPlan:
     """How commands are executed.
 

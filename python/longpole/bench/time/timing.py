@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from longpole.bench.expressions import compute, names_in
 from longpole.bench.records.record import Measurement, Outcome, Record
 from longpole.bench.run.conditions import is_disturbed_by
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +26,7 @@ _TERA: Final = 1e12
 _NS_PER_S: Final = 1e9
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Work:
     """The work of one call.
 
@@ -93,7 +94,7 @@ class Work:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkPlan:
     """The work of a call at any point of the axes, as expressions of axis names."""
 
@@ -153,7 +154,7 @@ class Stop(StrEnum):
     BUDGET = "budget"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Effort:
     """Limits of a measurement.
 

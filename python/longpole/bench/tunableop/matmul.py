@@ -8,10 +8,11 @@ rearranged, are not derived.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from longpole.bench.tunableop.inputs import DTYPES, gemm_of, is_contiguous, multiplies
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -148,7 +149,7 @@ _PAIRS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Product:
     """A scaled product, with the factors in torch's order.
 

@@ -37,6 +37,7 @@ from longpole.devices import Found, discover, select
 from longpole.errors import DeviceError, ResultsError
 from longpole.files.writing import check_free
 from longpole.words.data import Data
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     import os
@@ -60,7 +61,7 @@ _SKIPPED: Final = (
 _MOST_BARREN: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure(Data):
     """A GEMM that could not be tuned, and why."""
 
@@ -69,7 +70,7 @@ class Failure(Data):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tuning:
     """The result of tuning: the file for each GPU, and the GEMMs without a result.
 

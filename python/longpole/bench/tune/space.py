@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import count, islice
 from typing import Any, Final, Self, TypeAlias
 
 from longpole.bench.expressions import ExpressionError, compute, names_in
+from longpole.words.frozen import frozen
 
 Value: TypeAlias = int | float | str | bool
 Point: TypeAlias = Mapping[str, Value]
@@ -59,7 +60,7 @@ def label_of(point: Point) -> str:
     return " ".join(f"{name}={value}" for name, value in point.items())
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Space:
     """Parameters, their values, and constraints between them.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import field
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -16,6 +16,7 @@ from longpole.bench.tune.kernel_tuner import read_t1
 from longpole.bench.tune.objective import Objective
 from longpole.bench.tune.space import Space, TaskError, label_of
 from longpole.files.opening import short_text
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     import os
@@ -49,7 +50,7 @@ _KEYS: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Command:
     """Candidates that are commands, with `{name}` for the value of a parameter.
 
@@ -73,7 +74,7 @@ class Command:
     timeout_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Function:
     """Candidates that are calls of a Python function with the parameters as arguments.
 
@@ -100,7 +101,7 @@ class Function:
     timeout_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Task:
     """A complete tuning task.
 

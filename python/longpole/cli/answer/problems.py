@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import click
@@ -22,6 +22,7 @@ from longpole.errors import (
     TraceError,
     WindowError,
 )
+from longpole.words.frozen import frozen
 from longpole.words.wording import escape
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _SYSTEM_ERRORS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """An error in the form shown to people and programs."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
@@ -14,6 +14,7 @@ from longpole.cli.ask.numbers import nanoseconds
 from longpole.cli.ask.options import gather
 from longpole.engine.question import Question, step_number
 from longpole.errors import WindowError
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,7 +117,7 @@ step_name_option: Final = click.option(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """The requested window."""
 
@@ -278,7 +279,7 @@ as_recorded_option: Final = click.option(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recording:
     """Whether an answer describes the program or its recording."""
 

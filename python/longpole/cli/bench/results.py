@@ -14,6 +14,7 @@ from longpole.errors import ResultsError
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Value, tabulated
 from longpole.report.document import Abstention, Document, Warned
 from longpole.words.data import Row
+from longpole.words.frozen import frozen
 from longpole.words.wording import count
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ _TYPES: Final[Mapping[str, type]] = {
 """Columns of a job, which conditions can use."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """The fastest result of a key, or of a value of a tag."""
 

@@ -7,14 +7,15 @@ never by its position; unlisted columns keep their names.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal
+
+from longpole.words.frozen import frozen
 
 Kind = Literal["text", "integer", "number", "microseconds"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """A column: its name in longpole, its type of content, and its names in files (lower case)."""
 
@@ -23,7 +24,7 @@ class Column:
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """A file: its name in longpole, its file names, and its columns; the first are required."""
 

@@ -6,8 +6,9 @@ workers of their own and are skipped.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -69,7 +70,7 @@ class Found(NamedTuple):
     source: Worker | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bottleneck:
     """The results of the rules."""
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.formats.mindspore.findings import ProfileError
 from longpole.formats.mindspore.text import CsvFile, TextFile, exact_ns
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,7 +83,7 @@ class Executions:
         return sorted(range(len(self.start_ns)), key=self.start_ns.__getitem__)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kernel:
     """A row of `gpu_activity_data`: all kernels with one name.
 
@@ -222,7 +223,7 @@ _MOST: Final = 1e30
 _SCALE: Final = {"M": 1e6, "G": 1e9}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FlopsSummary:
     """Totals over all operators of one file.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from longpole.errors import TraceError
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -95,7 +96,7 @@ _KINDS: Final = {
 """The sentence and the consequence of each code."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileFinding:
     """One kind of problem in one file, with the number of occurrences."""
 

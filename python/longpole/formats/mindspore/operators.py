@@ -22,6 +22,7 @@ from longpole.formats.mindspore.executions import (
 from longpole.formats.mindspore.findings import FileFinding, Findings, ProfileError
 from longpole.formats.mindspore.layouts import RankFiles, find_ranks
 from longpole.formats.mindspore.text import CsvFile, TextFile, exact_ns
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     import os
@@ -52,7 +53,7 @@ _MOST_RUNS: Final = 10**12
 _NS: Final = {"(ms)": 1_000_000, "(us)": 1_000}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpRow:
     """The runs of an operator, or of an operator type, with the same input shapes."""
 
@@ -70,7 +71,7 @@ class OpRow:
     mean_ns: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpAnalysis:
     """Rows in the order of the requested names, most expensive first, and problems of the files."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -40,6 +40,7 @@ from longpole.formats.mindspore.tables import (
 )
 from longpole.formats.mindspore.timeline import host_info_trace, rank_timeline
 from longpole.words.data import HIDDEN, Data
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 _TIMED = ("cpu_op_execute_timestamp", "gpu_op_execute_timestamp", "output_timeline_data")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """What to analyse of a rank; `steps` None means all."""
 
@@ -58,7 +59,7 @@ class Asked:
     pretty: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepTimes:
     """A step and its parts; see `StepPoints`."""
 
@@ -74,7 +75,7 @@ class StepTimes:
     """Time from the end of backward propagation to the end of the step; None for inference."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """The contents of one rank's files, for writing files."""
 
@@ -85,7 +86,7 @@ class Reading:
     """The time span to which the timeline is cut; None for all."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankAnalysis(Data):
     """The analysis of one rank's files; None for missing files."""
 

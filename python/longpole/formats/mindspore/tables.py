@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole.formats.mindspore.host_info import COLUMNS
 from longpole.formats.mindspore.output import csv_text, write_new
 from longpole.formats.mindspore.text import CsvFile
 from longpole.report.csv import harmless
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -103,7 +104,7 @@ _NEEDED: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemorySummary:
     """Maxima recorded in one file, in bytes; None if not recorded."""
 

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias
+
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,7 +57,7 @@ class ConditionError(ValueError):
         self.position = position
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Token:
     """A token of a condition.
 
@@ -151,7 +152,7 @@ _DEEPEST_NESTING: Final = 25
 _DEEPEST_TREE: Final = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Node:
     """An operation with its operands, or a leaf: a literal, a list of them, or a column."""
 

@@ -9,10 +9,11 @@ runs, so there is no interval here: `ranks` computes intervals from the numbers 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
+
+from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +54,7 @@ class MannWhitney(NamedTuple):
     p_value: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Summary:
     """Statistics of the samples of one key.
 
