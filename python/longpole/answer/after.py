@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longpole.answer.actions import saving_then, total
@@ -12,7 +13,6 @@ from longpole.remedies.gains import Gain, Saving
 from longpole.remedies.limits import status_of
 from longpole.remedies.sides import Side
 from longpole.words.data import Data
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from longpole.remedies.facts import Facts
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class AfterRemedies(Data):
     """The program after some remedies, in all places that they fit."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from longpole.engine.critical_path.changes import Change
 from longpole.engine.windows import Unit  # noqa: TC001 - the schema of the answer needs it at run time
@@ -12,10 +12,9 @@ from longpole.remedies.limits import Limit, NotShown, sides_of, status_of
 from longpole.remedies.model import Effort, Form
 from longpole.remedies.sides import Cause, Side, Status
 from longpole.words.data import HIDDEN, Data, computed
-from longpole.words.frozen import frozen
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Remedy(Data):
     """A change of the program, and its gain.
 
@@ -61,7 +60,7 @@ class Remedy(Data):
         return self.gain.low >= WORTH_SAYING
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PlanLine(Data):
     """A remedy in its place in the plan."""
 
@@ -96,7 +95,7 @@ class PlanLine(Data):
     """Smallest and largest share that it saves then, and their wording."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Plan(Data):
     """Remedies that work together, in their order."""
 
@@ -112,7 +111,7 @@ class Plan(Data):
     """What several lines save together; empty for fewer."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Span:
     """The representative window: the one of median length."""
 
@@ -131,7 +130,7 @@ class Span:
     ones; null otherwise."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Uncertainty:
     """Warnings about a verdict, as fractions."""
 
@@ -145,7 +144,7 @@ class Uncertainty:
     """Fraction of the path that is inferred, not recorded."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Gap(Data):
     """Unexplained time that the answer leaves out."""
 
@@ -156,7 +155,7 @@ class Gap(Data):
     """How long any device was busy during the gap."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Findings(Data):
     """What limits a program, and what to do about it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from longpole.answer.actions import actions, is_searched, saving
@@ -14,7 +15,6 @@ from longpole.answer.sentences import caveat, limit_words, sentence
 from longpole.remedies.catalogue import RemedyId, gained
 from longpole.remedies.limits import NoDevice, limit_of, with_cost
 from longpole.report.blocks import Notes
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Block
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Verdict(Findings):
     """The bottleneck of a program, and what to do about it."""
 

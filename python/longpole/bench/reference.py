@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole._core import check_pattern
 from longpole.files.opening import open_file, read_bytes, read_text
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _NUMBER: Final = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf)")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Reference:
     """The correct numbers, and the tolerances for a candidate.
 

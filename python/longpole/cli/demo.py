@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from importlib.resources import files as packaged
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +16,6 @@ from longpole.files.writing import new_file
 from longpole.report.blocks import Column, Headline, Sentence, tabulated
 from longpole.report.document import Document
 from longpole.words.data import Data, plain
-from longpole.words.frozen import frozen
 from longpole.words.wording import escape
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def demo(*, folder: Path, ranks: bool, force: bool, options: Options) -> int:
     return options.emit(_answer(folder, ranks=ranks, force=force))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Next:
     """A command to run next."""
 
@@ -67,7 +67,7 @@ class Next:
     """Description of what it shows."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Demo(Data):
     """The written example traces, and the verdict on one of them."""
 

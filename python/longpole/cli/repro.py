@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +19,6 @@ from longpole.formats.convert.operator_script import operator_script
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Document
 from longpole.words.data import Data
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from longpole.cli.answer.emit import Answer
@@ -65,7 +65,7 @@ def repro(
     return answer_each([trace], options, _SCHEMA, answer, arguments="default")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Repro(Data):
     """The written script."""
 

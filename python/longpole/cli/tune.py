@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +25,6 @@ from longpole.cli.ask.runner import runner_options
 from longpole.files.writing import inputs_protected
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
 from longpole.report.document import Abstention, Document, Warned
-from longpole.words.frozen import frozen
 from longpole.words.wording import count, duration, share
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def tune(
         return _searched(asked, options, **others)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Asked:
     """The requested search."""
 

@@ -7,11 +7,9 @@ device of a trace may be slower: clocks are limited by power, and partitions hav
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
-
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 _LARGE_A100: Final = 60_000_000_000
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Peaks:
     """Peak performance of one device.
 

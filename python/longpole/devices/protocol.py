@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from longpole.errors import DeviceError
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,7 +42,7 @@ class DeviceLostError(DeviceError):
     """The device no longer responds."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Device:
     """One device, by properties that do not change while the machine runs.
 
@@ -68,7 +67,7 @@ class Device:
         return asdict(self)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Process:
     """A program with memory on a device."""
 
@@ -77,7 +76,7 @@ class Process:
     kind: Literal["compute", "graphics"]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Reading:
     """The state of a device at one time. None for values that could not be read, never 0."""
 

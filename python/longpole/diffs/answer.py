@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from longpole.diffs.blocks import diff_blocks
 from longpole.diffs.values import OF_ORDER, Findings, joined
 from longpole.report.html import html
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     import polars as pl
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _HTA: Final = ("added", "removed", "increased", "decreased", "unchanged")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Diff(Findings):
     """The changes between two sides, and whether they matter."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,6 @@ from longpole.diffs.matching import match_sequences, places_of
 from longpole.diffs.sequences import activities, operators
 from longpole.diffs.sides import one_of
 from longpole.trace.stacks import ADDRESS
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -45,7 +45,7 @@ STEP_NAME: Final = (r"^(ProfilerStep#)\d+$", "${1}N")
 _CLOSE: Final = ("same", "reshaped", "renamed")
 
 
-@frozen(slots=False)
+@dataclass(frozen=True)
 class Group:
     """Work of one kind that is the same on both sides, or replaced each other."""
 
@@ -84,7 +84,7 @@ class Group:
         return self.base_names != self.new_names or not is_same
 
 
-@frozen(slots=False)
+@dataclass(frozen=True)
 class Work:
     """All groups, and how similar the two programs are."""
 
@@ -271,7 +271,7 @@ class _Collected:
         self.rows[number].append(found.select("event", "row", "group", "work_ns"))
 
 
-@frozen(slots=False)
+@dataclass(frozen=True)
 class _Sums:
     """Time and count of each group in each step of a side, and its events."""
 

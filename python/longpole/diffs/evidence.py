@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +21,6 @@ from longpole.diffs.rewrites import (
 from longpole.diffs.runs import has_shapes
 from longpole.diffs.setups import differing, setups_of
 from longpole.diffs.values import Counts
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from longpole.diffs.changes import Work
@@ -37,7 +37,7 @@ _OF_WAITS: Final = frozenset({"communication_overlap", "stream_waits", "late_ran
 _SLOW_ALL_OPERATORS: Final = frozenset({"interpreter_lock", "host_threads"})
 
 
-@frozen(slots=False)
+@dataclass(frozen=True)
 class Evidence:
     """The evidence that both sides are one program, and the remedies that were applied to it."""
 

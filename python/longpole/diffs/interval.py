@@ -13,6 +13,7 @@ are not recognised.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import product
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Final
@@ -20,7 +21,6 @@ from typing import TYPE_CHECKING, Final
 from longpole.diffs.judgement import FEWEST, Intervals, limits_of
 from longpole.diffs.machine import has_python, mean_on_one_machine_ns, most_of_python_ns
 from longpole.rows.statistics.ranks import robust_spread
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ _LEAST_LEFT: Final = 0.2
 _SAME_SPEED: Final = 0.002
 
 
-@frozen(slots=False)
+@dataclass(frozen=True)
 class _Curve:
     """The length of a step of one trace, by what recording one operator costs."""
 

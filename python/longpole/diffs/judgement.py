@@ -13,11 +13,11 @@ models and empirical Bayes methods", 2004). The error rate holds for all changes
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from statistics import NormalDist, median
 from typing import TYPE_CHECKING, Final
 
 from longpole.rows.statistics.ranks import median_limits, robust_spread, shift_limits
-from longpole.words.frozen import frozen
 from longpole.words.wording import count
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ _ANY_FALSE: Final = 0.05
 _LEAST_SPREAD: Final = 1e-4
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Intervals:
     """The change as an interval, from the whole one to one that takes least into account."""
 
@@ -82,7 +82,7 @@ class Intervals:
     """Robust spread of the steps, or of the runs, of the side where it is greater."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """A verdict, its interval, and the reason."""
 

@@ -6,11 +6,11 @@ of these operators take longer, the CPU was slower or busier.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.engine.critical_path.changes import Scale
 from longpole.words.data import Data
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,7 +33,7 @@ _MOST_OF_FUNCTION_NS: Final = 3_000
 _NUMBERS: Final = r"\d+"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Machine(Data):
     """Times of operators called alike on both sides: new divided by base."""
 

@@ -14,10 +14,10 @@ fused kernel gets the operators it is named after.
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from longpole._core import align
-from longpole.words.frozen import frozen
 from longpole.words.kernel_names import family_of
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ FUSED: Final = "fused"
 _MOST_STEPS: Final = 200_000
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Match:
     """Matching positions of one step on both sides."""
 

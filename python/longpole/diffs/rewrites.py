@@ -10,13 +10,12 @@ Limits: most remedies have no signature. They need work that corresponds.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from longpole.diffs.matching import FUSED, word_of
 from longpole.diffs.sides import one_of
-from longpole.words.frozen import frozen
 from longpole.words.kernel_names import family_of
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ _NAMED: Final = 0.75
 _NUMBER, _TIME = 0, 1
 
 
-@frozen(slots=False)
+@dataclass(frozen=True)
 class Contents:
     """Kernels and launches of a mean step."""
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.diffs.sides import one_of, side_of
 from longpole.jobs.trace_set import TraceSet
 from longpole.trace.trace import Trace
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 _FEWEST_STEPS: Final = 4
 
 
-@frozen(slots=False)
+@dataclass(frozen=True)
 class Runs:
     """The runs of one side, each with the traces of its ranks."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from longpole.diffs.stacks import mixed
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from longpole.diffs.sides import Side
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Sequence:
     """The events of one step, in order, with a key for each round of matching.
 

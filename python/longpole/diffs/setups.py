@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.words.data import computed
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ _VERSIONS: Final = {
 _CUDA: Final = ("CUDA runtime", "CUDA driver")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Setup:
     """A property of the machine or software of both sides."""
 

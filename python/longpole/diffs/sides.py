@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
@@ -11,7 +11,6 @@ from longpole.engine.question import Question
 from longpole.errors import WindowError
 from longpole.files.damage import blaming
 from longpole.rows.frames import frame_of
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -43,7 +42,7 @@ _EVENT_COLUMNS: Final = (
 )
 
 
-@frozen(slots=False)
+@dataclass(frozen=True)
 class Side:
     """A run with the steps to compare."""
 

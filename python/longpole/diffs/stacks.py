@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
-
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +26,7 @@ _HASH: Final = r"[0-9a-f]{8,}"
 _MODULE: Final = "nn.Module: "
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Keys:
     """Keys of the rows of `Trace.events`; equal keys mean the same event in any trace."""
 

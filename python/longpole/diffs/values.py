@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from longpole.answer import Verdict
@@ -12,7 +12,6 @@ from longpole.diffs.matching import Relation
 from longpole.diffs.setups import Setup
 from longpole.files.damage import Damage
 from longpole.words.data import HIDDEN, Data, computed
-from longpole.words.frozen import frozen
 
 OF_ORDER: Final = frozenset({"exposed", "handover", "wait"})
 """Kinds of changes that are not work: of its order, and of the time between threads."""
@@ -21,7 +20,7 @@ Outcome = Literal["regression", "improvement", "neutral", "inconclusive"]
 OpenBy = Literal["cost", "machine", "spread", "gate", "noise"]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Counts(Data):
     """Mean number per step of one kind of event."""
 
@@ -31,7 +30,7 @@ class Counts(Data):
     new: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DiffSide(Data):
     """One side of a comparison."""
 
@@ -86,7 +85,7 @@ class DiffSide(Data):
         return self.range_ns is None or self.range_ns[0] <= self.mean_ns <= self.range_ns[1]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Change(Data):
     """Work that is the same on both sides, or replaced each other; times are per step."""
 
@@ -133,7 +132,7 @@ class Change(Data):
         return base if base == new or not new else new if not base else f"{base} -> {new}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PathChange(Data):
     """Time of one kind on the critical path, per step of each side."""
 
@@ -153,7 +152,7 @@ class PathChange(Data):
         return self.new_ns - self.base_ns
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class LateRank(Data):
     """A rank that the others wait for, on one side or for longer than on the other."""
 
@@ -178,7 +177,7 @@ class LateRank(Data):
         return replace(self, effect_ns=min(self.change_ns, change_ns, key=abs))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Prediction(Data):
     """A remedy of the base's verdict that the new side evidently applied."""
 
@@ -200,7 +199,7 @@ class Prediction(Data):
     overlap. If not, something else happened."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Findings(Data):
     """The changes between two sides, and whether they matter."""
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 from longpole.errors import WindowError
-from longpole.words.frozen import frozen
 from longpole.words.wording import escape
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ class _Parts(QuestionParts, total=False):
     step: int | str | None
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """What is asked about a trace. Equal questions have one answer: see `Trace.answer`.
 

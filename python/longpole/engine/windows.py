@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from longpole.engine.question import Question
 from longpole.errors import WindowError
 from longpole.words.data import HIDDEN, computed
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -57,7 +56,7 @@ class Marked(Protocol):
         ...
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Window:
     """A part of a trace, and why it was chosen."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from longpole.errors import WindowError
 from longpole.words.data import Data
-from longpole.words.frozen import frozen
 from longpole.words.recording import options_for
 from longpole.words.wording import memory_size
 
@@ -47,7 +47,7 @@ class _Read(Protocol):
     def damage(self) -> Damage | None: ...
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Damage(Data):
     """Damage found while reading a file."""
 
@@ -57,7 +57,7 @@ class Damage(Data):
     """What was found, what it means for an answer, and what to do."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class SourceLosses:
     """Losses of the original file, as recorded in a converted file."""
 

@@ -9,10 +9,10 @@ keys, which changes the bytes read but not the FLOPs.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from longpole.flops.tensors import Work
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ _LOWER_RIGHT: Final = 2
 """`custom_mask_type` of a mask aligned to the lower right; 0 means no mask, 1 the upper left."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Places:
     """Positions of the arguments of an attention operator.
 

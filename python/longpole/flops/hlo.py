@@ -10,11 +10,11 @@ unknown if only a part of an operand may be read or written.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import Final
 
 from longpole.flops.tensors import Work
-from longpole.words.frozen import frozen
 
 _PRODUCTS: Final = frozenset({"dot", "convolution"})
 _LIBRARY_PRODUCTS: Final = ("__cublas$", "__cudnn$convForward", "__cudnn$convBiasActivation")
@@ -38,7 +38,7 @@ _MOST: Final = 10**18
 """Larger sizes are treated as damaged."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Shape:
     """An array: its type, in torch's names, the size of an element, and its dimensions."""
 
@@ -57,7 +57,7 @@ class Shape:
         return None if self.item_bytes is None else round(self.numel * self.item_bytes)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Instruction:
     """One instruction of a computation."""
 

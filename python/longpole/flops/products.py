@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.flops.tensors import Tensor, Work
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -74,7 +74,7 @@ PRODUCTS: Final[Mapping[str, Callable[[Call], Work | None]]] = {
 _SPATIAL: Final = 2  # number of dimensions before these: batch, channels
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Places:
     """Positions of a convolution's arguments; the name may determine `transposed`."""
 

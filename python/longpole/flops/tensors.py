@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from longpole.flops.dtypes import item_bytes
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Tensor:
     """One tensor; `strides` is None if the profiler did not record them."""
 
@@ -42,7 +42,7 @@ class Tensor:
         )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Call:
     """One call of an operator: the tensors at each position, and the other values."""
 
@@ -74,7 +74,7 @@ class Call:
         return [tensor for group in self.tensors for tensor in group if tensor.dtype]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Work:
     """Minimum work of one call.
 
@@ -90,7 +90,7 @@ class Work:
     is_matrix: bool
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Bounds:
     """Least and most work of a call whose inputs do not determine it."""
 
@@ -113,7 +113,7 @@ class Bounds:
         return Work(least, n_bytes, self.dtype, self.is_matrix)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Lengths:
     """Lengths of the sequences of one attention call, summed over its requests.
 
@@ -125,7 +125,7 @@ class Lengths:
     keys: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Ragged:
     """Attention of `queries` tokens over sequences whose lengths are not among its inputs."""
 

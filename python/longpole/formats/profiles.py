@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from longpole.files.opening import entries, first_bytes, names_in
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,7 +55,7 @@ _CAPTURE_RANK: Final = re.compile(r"(?:rank_?|TP-)(\d+)")
 _EXECUTION_TRACE: Final = re.compile(r"[._]et\.json(\.(gz|zst|xz))?$")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FoundTimeline:
     """The timeline to read, the path that represents it, and the rank that the profile contains."""
 
@@ -64,7 +64,7 @@ class FoundTimeline:
     rank: int | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ProfileFormat:
     """A kind of profile in files and folders."""
 

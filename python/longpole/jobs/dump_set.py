@@ -13,7 +13,6 @@ from longpole.jobs.findings import RankFinding, disagreement, has_or_have, liste
 from longpole.jobs.flight_recorder import is_dump, read_dump
 from longpole.jobs.sources import find_sources
 from longpole.rows.frames import frame_of
-from longpole.words.frozen import frozen
 from longpole.words.wording import count
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ class Place:
     """The innermost frame outside the library."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class OpenCall:
     """The first call of a group that not every rank has completed."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from longpole.jobs.dump_set import DumpSet, OpenCall
 from longpole.jobs.findings import RankFinding, finding_notes, has_or_have, listed
 from longpole.report.blocks import Column, Sentence, Table, Value, tabulated
 from longpole.words.data import Data, Row
-from longpole.words.frozen import frozen
 from longpole.words.wording import escape
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class DumpsData(Row):
     findings: tuple[RankFinding, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Dumps(Data):
     """The answer about the dumps of a run."""
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from longpole.devices.clusters import started_ray
 from longpole.errors import RanksError
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Lost:
     """The result of an item whose worker died each time, or did not finish in time."""
 

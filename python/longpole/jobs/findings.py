@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.report.blocks import Notes
-from longpole.words.frozen import frozen
 from longpole.words.wording import count, escape
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _WHY_UNMATCHED: Final = (
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RankFinding:
     """A disagreement between the files of a run, or something they lack."""
 

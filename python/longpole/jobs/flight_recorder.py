@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +15,6 @@ from longpole._core import is_own_frame, rank_of_calls
 from longpole.errors import RanksError
 from longpole.files.json_elements import JsonLimitError, json_elements
 from longpole.files.opening import first_bytes
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +39,7 @@ _PICKLE_HINT: Final = (
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One call of one rank, as recorded when the dump was written."""
 
@@ -59,14 +58,14 @@ class Entry:
     """Place of the call in the program, if the dump has stacks."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Group:
     name: str
     description: str | None
     ranks: tuple[int, ...] | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Dump:
     """The flight recorder dump of one rank."""
 

@@ -8,11 +8,11 @@ run.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.rows.frames import frame_of
 from longpole.words.data import computed
-from longpole.words.frozen import frozen
 from longpole.words.wording import duration, share, short_name
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ _FASTER: Final = "the faster rank of each step"
 _WHO_WAITS: Final = {_MEDIAN: "the others", _FASTER: "the other rank"}
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RankRemedy:
     """One cause for which the other ranks wait for a rank."""
 
@@ -137,7 +137,7 @@ def late_ranks(
     return tuple(sorted(found, key=lambda remedy: (-remedy.gain_ns, remedy.rank)))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Candidate:
     """A rank's time in one class that stands out."""
 

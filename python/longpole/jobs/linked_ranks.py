@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -19,7 +20,6 @@ from longpole.formats.convert.execution_trace import link_execution_trace, read_
 from longpole.formats.read import read_trace
 from longpole.jobs.joining import read_traces
 from longpole.jobs.sources import find_sources
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _SUFFIXES: Final = (".json", ".json.gz")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RankPair:
     """The two files of one rank, and how they were paired."""
 

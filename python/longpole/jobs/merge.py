@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from longpole._core import merged_path
 from longpole.files.writing import new_file
-from longpole.words.frozen import frozen
 from longpole.words.wording import short_name
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _ENDINGS: Final = (".perfetto-trace", ".perfetto-trace.gz")
 _WIDEST: Final = 120
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Merged:
     """The counts of events and segments that were written."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from longpole.jobs.reading import PathSection
 from longpole.rows.frames import typed
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ _COLUMNS: Final = (
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PathRanks:
     """The ranks of a path: their numbers, their files, and how to reopen them."""
 

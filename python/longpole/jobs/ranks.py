@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -36,7 +37,6 @@ from longpole.report.blocks import (
 )
 from longpole.report.html import html
 from longpole.words.data import Data, Row, names_of
-from longpole.words.frozen import frozen
 from longpole.words.wording import count, duration, escape, share, short_name
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class RanksData(Row):
     """The step of each rank, if the time of a step without the profiler was given."""
 
 
-@frozen(slots=False)
+@dataclass(frozen=True)
 class Ranks(Data):
     """The answer about several ranks."""
 

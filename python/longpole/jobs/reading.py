@@ -12,6 +12,7 @@ import re
 import sys
 import threading
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from longpole._core import (
@@ -25,7 +26,6 @@ from longpole.formats.read import read_trace
 from longpole.jobs.engines import Lost, run
 from longpole.jobs.sources import file_system, is_address
 from longpole.rows.frames import frame_of
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +42,7 @@ TaskWait = tuple[int, int, int, int | None, int | None]
 """A collective of a rank: event, waiting ns, transfer ns, awaited peer, and ns waited for it."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Change:
     """A rank to reduce again, and the changes to apply."""
 
@@ -52,7 +52,7 @@ class Change:
     scalings: Sequence[_Parts] = ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PathSection:
     """What to expand for a rank on the path: its sections, and the names of some events."""
 
@@ -63,7 +63,7 @@ class PathSection:
     """Offset, drift and origin that convert its times to the common clock."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Expanded:
     """The expanded sections: per segment its section, common times and facts; names by event."""
 
@@ -71,7 +71,7 @@ class Expanded:
     names: dict[int, str | None]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Reading:
     """Options for reading the ranks."""
 
@@ -142,7 +142,7 @@ class Reading:
         return Expanded(frame_of(segments), dict(zip(section.events, names, strict=True)))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ReadRank:
     """The result of reading one file: the reduced rank, or why it could not be read."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from dataclasses import dataclass
 from glob import glob
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +18,6 @@ from longpole.formats.profiles import (
     profile_rank,
     profile_timelines,
 )
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ _NUMBER: Final = re.compile(r"(?:^|[-_.])(\d{1,6})(?=[-_.]|$)")
 _ADDRESS: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RankSource:
     """A file of a rank, and the rank in its name, if any."""
 

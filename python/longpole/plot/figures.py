@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.report.blocks import Chart, Table
-from longpole.words.frozen import frozen
 from longpole.words.wording import count, duration, share, short_names
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _MOST_RANKS: Final = 64
 _LATE: Final = [[0, "#f3f4f6"], [0.5, "#e3a08a"], [1, "#b42318"]]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Figure:
     """A plotly figure, as plain values."""
 

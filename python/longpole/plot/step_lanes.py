@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import accumulate
 from statistics import median
 from typing import TYPE_CHECKING, Final
@@ -12,7 +13,6 @@ from longpole.report.blocks import Bar, color_of
 from longpole.report.overview import Columns, Stack
 from longpole.rows.frames import frame_of
 from longpole.tables.device_times import device_times
-from longpole.words.frozen import frozen
 from longpole.words.wording import count, duration
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ _MOST_STEPS: Final = 24
 _FAR_LONGER: Final = 3
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Step:
     """A step with its length and its parts."""
 
@@ -64,7 +64,7 @@ class _Step:
     is_cut: bool
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Steps:
     """The steps that are drawn, in time order, on an axis of `longest_ns`."""
 

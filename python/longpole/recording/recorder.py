@@ -19,6 +19,7 @@ import tempfile
 import time
 import warnings
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -27,7 +28,6 @@ from typing import IO, TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 from longpole.errors import RecordingWarning
 from longpole.files.writing import check_free, new_file
 from longpole.formats.read import read_trace
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
@@ -127,7 +127,7 @@ def record(
     return recorder
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Plan:
     """Numbers of steps, and what to record in them."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -13,7 +13,6 @@ from longpole.remedies.gains import extended, gains_after, gains_of
 from longpole.remedies.limits import sides_of
 from longpole.remedies.model import EFFORTS, Found, Remedy
 from longpole.remedies.plan import Plan, Search, lines_of, plan_of
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -86,7 +85,7 @@ class RemedyId(str):
         return tuple(remedy.id for remedy in remedies())
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Gained:
     """A remedy that applies to a place in the program, with its gain there."""
 

@@ -5,14 +5,13 @@ The core makes every gain from changes, with its bounds; nothing else bounds one
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from longpole._core import extended_bounds
 from longpole.engine.critical_path.changes import parts_of
 from longpole.remedies.sides import Fact, Side
 from longpole.words.data import HIDDEN, Data
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +24,7 @@ WORTH_SAYING: Final = 0.02
 """A gain below this share of the window is not worth saying."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Saving(Data):
     """What a line of a plan saves after those before it, as shares of the mean step."""
 
@@ -34,7 +33,7 @@ class Saving(Data):
     high: float
 
 
-@frozen(init=False)
+@dataclass(frozen=True, slots=True, init=False)
 class Gain(Data):
     """How much shorter the mean window becomes, as an interval of shares.
 

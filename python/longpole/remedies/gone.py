@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from longpole.engine.critical_path.changes import Drop, Insert, RemoveWait, Replace, Scale
 from longpole.remedies.spans import Gone, Spans
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -62,7 +61,7 @@ def _without_work(facts: Facts, gone: set[int]) -> set[int]:
     return {call for call in calls if not left[call]}
 
 
-@frozen(slots=False)
+@dataclass(frozen=True)
 class Claims:
     """What changes shorten: GPU activities, and times of threads."""
 

@@ -5,12 +5,11 @@ Whoever speaks of it matches over `Limit`; mypy checks that no case is missing.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, assert_never
 
 from longpole.remedies.sides import Cause, Side, Status
 from longpole.words.data import Data
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +22,7 @@ _LEAST_GAIN_AFTER: Final = 0.1
 _ALIKE: Final = 0.8
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Sides(Data):
     """One side limits the program, or two that gain about the same."""
 
@@ -32,28 +31,28 @@ class Sides(Data):
     """The sides, largest gain first."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Waits(Data):
     """Waits limit the program: removing them gains more than removing any work."""
 
     kind: Literal["waits"] = field(default="waits", init=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Both(Data):
     """Host and kernels limit the program together: removing either alone gains little."""
 
     kind: Literal["both"] = field(default="both", init=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class NoneAlone(Data):
     """No side limits the program alone."""
 
     kind: Literal["none_alone"] = field(default="none_alone", init=False)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DependsOnCost(Data):
     """One of two sides limits the program, depending on what recording cost.
 
@@ -65,7 +64,7 @@ class DependsOnCost(Data):
     """The side that limits it at the estimated cost, and the one with the least or most cost."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class NotShown(Data):
     """The trace does not show what limits the program."""
 
@@ -74,7 +73,7 @@ class NotShown(Data):
     """What the trace lacks."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class NoDevice(Data):
     """Unknown, because the window has no GPU activity."""
 

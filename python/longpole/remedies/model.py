@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, get_args
-
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +29,7 @@ How = Literal[
 """Kind of change that a script makes to operators to time them in both forms."""
 
 
-@frozen(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class Form:
     """Operators of one shape that a script can time before and after a change."""
 
@@ -46,7 +44,7 @@ class Form:
     """Further data that the script needs: the name of an optimizer."""
 
 
-@frozen(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class Found:
     """A place in the program to which a remedy applies, with the changes that model it."""
 
@@ -71,7 +69,7 @@ class Found:
     """As for the remedy, if this place differs."""
 
 
-@frozen(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class Remedy:
     """A possible change of a program: its detection, model and advice."""
 

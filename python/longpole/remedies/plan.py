@@ -8,14 +8,13 @@ the facts without what the earlier ones removed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from longpole.engine.critical_path.changes import RemoveWait
 from longpole.remedies.gains import WORTH_SAYING, Saving, extended, gains_of, values_of
 from longpole.remedies.gone import Claims, claims_of, removed_by, unclaimed
 from longpole.remedies.model import EFFORTS
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -46,7 +45,7 @@ Key = tuple[str, str | None]
 """What identifies a place to which a remedy applies: the remedy and the name of the place."""
 
 
-@frozen(slots=False)
+@dataclass(frozen=True)
 class Line:
     """A line of a plan."""
 
@@ -63,7 +62,7 @@ class Line:
         return self.remedy.id, self.found.name
 
 
-@frozen(slots=False)
+@dataclass(frozen=True)
 class Plan:
     """Remedies that work together."""
 
@@ -161,7 +160,7 @@ SearchOf = Callable[[Any], Search]
 """What returns the places that are found in some facts."""
 
 
-@frozen(slots=False)
+@dataclass(frozen=True)
 class _State:
     """The lines so far, and what they leave."""
 

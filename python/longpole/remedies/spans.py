@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -63,7 +61,7 @@ class Spans:
             yield (lane, start_ns, end_ns)
 
 
-@frozen(slots=False)
+@dataclass(frozen=True)
 class Gone:
     """What changes remove: no obstacle, no cause and no evidence any more."""
 

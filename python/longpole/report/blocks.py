@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from longpole.words.frozen import frozen
 from longpole.words.wording import change, count, duration, number, share, short_names
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ Style = Literal["bold", "dim", "good", "warn", "bad"]
 _LEFT: Final = ("text", "name")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Column:
     """A column of a table: its title, and the type of its cells.
 
@@ -50,21 +50,21 @@ class Column:
         return self.type in _LEFT
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Headline:
     """The subject of the answer."""
 
     text: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Sentence:
     """One sentence."""
 
     text: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Table:
     """Rows of plain values under typed columns."""
 
@@ -72,7 +72,7 @@ class Table:
     rows: Sequence[Sequence[Cell]]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Bar:
     """One part of a whole: its label, its share, and what the share refers to."""
 
@@ -83,14 +83,14 @@ class Bar:
     """Name of the colour in the style sheet of the page."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Chart:
     """The parts of a whole as bars."""
 
     bars: Sequence[Bar]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Entry:
     """A labelled item with sentences about it, such as a warning."""
 
@@ -100,7 +100,7 @@ class Entry:
     sentences: Sequence[str]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Notes:
     """Further remarks as a list."""
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole.report.blocks import Column, Table
 from longpole.words.data import Row, plain
-from longpole.words.frozen import frozen
 from longpole.words.wording import short_name
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ AbstentionCode = Literal[
 """Code of the reason why there is no answer; `docs/exit-codes.md` explains each."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Abstention:
     """The reason why a question is not answered, and the window or input that it is about."""
 
@@ -66,7 +65,7 @@ class Abstention:
     where: str | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Warned:
     """A warning about an answer."""
 
@@ -104,7 +103,7 @@ class Envelope(Row):
     """The error, if there is no answer."""
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """The answer for one input, in all forms that the output formats need.
 

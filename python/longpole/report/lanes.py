@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 from longpole.report.blocks import Entry, Notes, Sentence, Table
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -39,7 +39,7 @@ class Segment(NamedTuple):
     words: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Lanes:
     """Swim lanes on a common time axis."""
 
@@ -69,7 +69,7 @@ class Lanes:
 _EVENT: Final = re.compile(r"\b[Ee]vent (\d{1,12})\b")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class EventLinks:
     """The events of one trace that have a row on the page."""
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -12,7 +11,7 @@ if TYPE_CHECKING:
     from longpole.report.blocks import Bar
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Tile:
     """One figure with its label."""
 
@@ -22,14 +21,14 @@ class Tile:
     """What the number is based on, one line each."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Tiles:
     """The key figures at the top of a page; unknown figures have no tile."""
 
     tiles: Sequence[Tile]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Stack:
     """A bar that is divided into the parts of a whole."""
 
@@ -42,7 +41,7 @@ class Stack:
     """Length of the whole, as text."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Columns:
     """Upright bars on one axis, each divided into the parts of a whole."""
 
@@ -54,7 +53,7 @@ class Columns:
     """Notes on what the picture leaves out."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Interval:
     """A remedy, with the smallest and the largest share of time that it saves."""
 
@@ -69,7 +68,7 @@ class Interval:
     """Start and length in ns of a part of the timeline to show if it does not draw the event."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Intervals:
     """Gains as bars on one axis from 0 to 100 %."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Union
 
 from longpole.report.lanes import Lanes, events_of
 from longpole.report.overview import Columns, Intervals, Stack, Tiles
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from longpole.report.lanes import EventLinks
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Section:
     """One question and its answer."""
 
@@ -38,7 +38,7 @@ Part = Union["Block", Lanes, Tiles, Stack, Columns, Intervals, Section]
 """A part of a section."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Page:
     """A whole report; the navigation links to its sections, not to subsections."""
 

@@ -6,10 +6,10 @@ import os
 import re
 import shutil
 import textwrap
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self, TextIO
 
 from longpole.report.blocks import Chart, Entry, Headline, Notes, Sentence, Table, shown
-from longpole.words.frozen import frozen
 from longpole.words.wording import escape, share, short_names
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _STYLES: Final = {"bold": "1", "dim": "2", "good": "32", "warn": "33", "bad": "3
 _WIDTH_OF_PIPES: Final = 100
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Terminal:
     """The width, colours and encoding of stdout."""
 
@@ -155,7 +155,7 @@ def _are_close(before: Block | None, block: Block) -> bool:
     return isinstance(before, Sentence) and isinstance(block, Sentence)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Page:
     terminal: Terminal
     indent: str

@@ -12,10 +12,9 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, is_typeddict
-
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,7 +47,7 @@ Question = TypeVar("Question", bound="Callable[..., Any]")
 Found = TypeVar("Found")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class View:
     """One kind of rows of a table: what it is computed from, and what is said about it."""
 
@@ -69,7 +68,7 @@ class View:
     """Whether it has no times of GPU activities."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Declared:
     views: Mapping[str | None, View]
     asks: Mapping[str, Callable[..., Any]]

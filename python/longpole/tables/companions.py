@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from longpole.tables.check import finding
-from longpole.words.frozen import frozen
 from longpole.words.wording import duration
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _FAR_NS: Final = 1_000_000_000
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Companion:
     """The properties of a trace that later traces are compared with."""
 

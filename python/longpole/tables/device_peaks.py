@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from longpole.devices.peaks import Peaks, peaks_of
 from longpole.words.data import Data
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from longpole.trace.trace import Trace
@@ -31,7 +31,7 @@ _TF32: Final = r"tf32|_s1688|s1688gemm"
 """Names of kernels that round fp32 to TF32."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DevicePeaks(Data):
     """Peak performance of one device of a trace."""
 

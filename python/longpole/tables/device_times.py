@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from longpole.engine.windows import window_of
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from longpole.engine.windows import Window
@@ -15,7 +15,7 @@ SHORT_NS: Final = 30_000
 """Maximum length of a gap before an already launched activity that counts as a pause."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class BusyTime:
     """How long a stream, or a whole device (`stream` is None), was busy, by type of activity.
 
@@ -34,7 +34,7 @@ class BusyTime:
     copy_total_ns: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class IdleTime:
     """Causes of a device's idle time, as in `idle`; all but `host_ns` sum to the idle time."""
 
@@ -59,7 +59,7 @@ class IdleTime:
 _OF_LAUNCHED: Final = ("waiting_for_launch", "between_activities", "other_wait")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DeviceTime:
     """One device in a window."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
@@ -10,7 +11,6 @@ from longpole.bench.tunableop.coverage import ProductRow, Tuned
 from longpole.bench.tunableop.inputs import recorded
 from longpole.bench.tunableop.matmul import NOT_TUNABLE, PRODUCTS
 from longpole.words.data import Data, computed
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from longpole.bench.tunableop.records import Source
@@ -28,7 +28,7 @@ class ExecutionCoverageRow(ProductRow):
     share_of_flops: float | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ExecutionCoverage(Data):
     """How much of the work in matrix products a results file covers, without times."""
 

@@ -5,11 +5,11 @@ Findings of the reader are declared in the core, in the same form; only their hi
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from longpole.engine.recording_cost import SPEED_CHANGED
 from longpole.words.data import Data
-from longpole.words.frozen import frozen
 
 Severity = Literal["info", "warning", "altered", "data_loss"]
 
@@ -17,7 +17,7 @@ SEVERITIES: Final[tuple[Severity, ...]] = ("data_loss", "altered", "warning", "i
 """All severities, most severe first."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Place:
     """The first occurrence of a finding: a byte of the uncompressed file, or an event."""
 
@@ -26,7 +26,7 @@ class Place:
     name: str | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Finding(Data):
     """A kind of problem or note, with the number of occurrences."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired
 
 import polars as pl
@@ -15,7 +15,6 @@ from longpole.rows.selection import sorted_by
 from longpole.tables.unmatched_graphs import unmatched_sentence
 from longpole.trace.captures import has_captured_graphs
 from longpole.words.data import HIDDEN, Data, Row
-from longpole.words.frozen import frozen
 from longpole.words.wording import count
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class FrameRow(Row):
     """Share of the time of all GPU activities, not of the window."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FrameTimes(Data):
     """Times of frames of one kind in a window, one row per name."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import polars as pl
@@ -12,7 +12,6 @@ from longpole.bench.tunableop.inputs import recorded
 from longpole.bench.tunableop.matmul import NOT_TUNABLE, PRODUCTS
 from longpole.engine.windows import Window, choose_window
 from longpole.words.data import HIDDEN, Data, computed
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     import os
@@ -38,7 +37,7 @@ class GemmCoverageRow(ProductRow):
     """Time in the results file."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class GemmCoverage(Data):
     """How much of the GEMM time, and of the critical path, a results file covers."""
 

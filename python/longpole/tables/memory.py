@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, overload
 
 import polars as pl
@@ -23,7 +23,6 @@ from longpole.tables.memory_churn import ChurnRow, memory_churn
 from longpole.tables.memory_curve import allocations_of, memory_curve, start_of
 from longpole.trace.allocations import Allocations, Pool
 from longpole.words.data import HIDDEN, Data, Row
-from longpole.words.frozen import frozen
 from longpole.words.wording import count, duration, memory_size, share, short_name
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ class FreeBlocks(Row):
     largest_free_bytes: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Memory(Data):
     """The memory of each device in a window, and its contents at the peak."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -21,7 +21,6 @@ from longpole.tables.device_peaks import (
 )
 from longpole.tables.operator_work import shapes_hint, whole_sum, work_in_window
 from longpole.words.data import HIDDEN, Data, computed
-from longpole.words.frozen import frozen
 from longpole.words.wording import share
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ _COLUMNS: Final[dict[Column, Value]] = {
 }
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class MfuRow:
     """Products, convolutions and attention of one type on one device."""
 
@@ -62,7 +61,7 @@ class MfuRow:
     """MFU including recomputed FLOPs."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Mfu(Data):
     """The utilisation of each device in a window, one row for each data type."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import polars as pl
@@ -11,7 +12,6 @@ from longpole.report.blocks import Column, Sentence, Value, tabulated, without_e
 from longpole.rows.frames import frame_of, frame_schema, typed
 from longpole.tables.catalogue import table
 from longpole.words.data import Data, Row
-from longpole.words.frozen import frozen
 from longpole.words.recording import options_for
 from longpole.words.wording import share
 
@@ -64,7 +64,7 @@ class PhaseRow(Row):
     """Number of GPU activities."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Phases(Data):
     """The phases of a step, in its order, then unlinked GPU activities, if there are any."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, overload
 
 import polars as pl
@@ -33,7 +33,6 @@ from longpole.tables.operator_work import shapes_hint, whole_sum, work_in_window
 from longpole.tables.tensor_core_use import tensor_core_use
 from longpole.tables.unmatched_graphs import unmatched_sentence
 from longpole.words.data import HIDDEN, Data, computed
-from longpole.words.frozen import frozen
 from longpole.words.wording import count, duration, share, short_name
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ class RooflineRow(LaunchShape):
     belong."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Roofline(Data):
     """The kernels of a window compared with the roofline, most lost time first.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from longpole.engine.windows import window_of
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,7 +20,7 @@ _WHY: Final = {
 }
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class NameTime:
     """All events with the same name, and the longest of them. Concurrent events count twice."""
 
@@ -31,7 +31,7 @@ class NameTime:
     longest_event: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class BlockingCall(NameTime):
     """All blocking calls with the same name within a window, on all threads."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from longpole.words.data import Data, Row
-from longpole.words.frozen import frozen
 
 Mark = Literal["annotation", "python_function", "graph_launch"]
 
@@ -74,7 +74,7 @@ class IterationKernel(Row):
     """Share of the time of all GPU activities in the iterations of this kind."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Serving(Data):
     """The iterations of an inference server, by kind."""
 

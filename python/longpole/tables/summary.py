@@ -5,6 +5,7 @@ A figure that the trace does not contain is None, with the reason next to it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from longpole.answer import Verdict
@@ -15,7 +16,6 @@ from longpole.tables.device_times import DeviceTime, device_times
 from longpole.tables.runtime_calls import BlockingCall, NameTime, blocking_calls
 from longpole.tables.served import Serving
 from longpole.words.data import Data, computed
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Row = TypeVar("Row")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Ranking(Generic[Row]):
     """The first rows of a list, and its full length."""
 
@@ -38,7 +38,7 @@ class Ranking(Generic[Row]):
         return self.rows
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class OperatorTime:
     """Self time of all operators with the same name within a window."""
 
@@ -49,7 +49,7 @@ class OperatorTime:
     longest_event: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Unlinked:
     """GPU activities within the window whose launch is unknown."""
 
@@ -62,7 +62,7 @@ class Unlinked:
         return self.n_unlinked / self.n_device_work if self.n_device_work else None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Summary(Data):
     """What limits a window, and how its time was spent."""
 

@@ -8,7 +8,7 @@ snapshot in pickle format is refused, since opening a pickle runs the code in it
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeGuard
 
@@ -18,7 +18,6 @@ from longpole.files.opening import first_bytes, is_pipe
 from longpole.rows.frames import argument
 from longpole.trace.kept import kept
 from longpole.trace.sweeps import around, is_own_frame, own_frames, running_at
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     import os
@@ -74,7 +73,7 @@ class Pool(NamedTuple):
     """Most bytes in use since the program began."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Allocations:
     """The allocations of a recording, in time order.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from longpole._core import context_times as measure
 from longpole.rows.frames import frame_of, row_bytes
 from longpole.rows.selection import matching
 from longpole.trace.sweeps import activities
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     import polars as pl
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Frame = Literal["annotation", "operator", "python", "module", "call", "other"]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Rest:
     """GPU activities that no frame launched, and their time."""
 
@@ -27,7 +27,7 @@ class Rest:
     duration_ns: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ContextTimes:
     """The calling context tree of a window.
 

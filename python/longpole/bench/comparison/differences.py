@@ -7,13 +7,13 @@ that sum to the requested one, keep the error rate.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.report.blocks import Column, Notes, Table
 from longpole.rows.statistics import Interval
 from longpole.words.data import Data
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -41,7 +41,7 @@ class Verdict(StrEnum):
     INCONCLUSIVE = "inconclusive"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Difference(Data):
     """The change of one key."""
 
@@ -97,7 +97,7 @@ class Difference(Data):
         return self.key if self.new_key is None else f"{self.key} -> {self.new_key}"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """All keys of two measurements, first those of the base in its order."""
 
@@ -154,7 +154,7 @@ def _cells(difference: Difference) -> tuple[Cell, ...]:
     return (*names, change, interval, base, new, difference.n_runs, measured)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Side:
     """Summary of the runs of one side."""
 

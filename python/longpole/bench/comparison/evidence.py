@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -16,7 +17,6 @@ from longpole.rows.statistics.ranks import (
     shift_p_value,
     sign_p_value,
 )
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ _FOUND_IN_TURNS: Final = 3.8
 _FOUND_SEPARATE: Final = 3.1
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """Logarithms of new divided by base, or the obstacle to a comparison.
 

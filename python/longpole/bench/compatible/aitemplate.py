@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 import re
 from concurrent.futures import wait
-from dataclasses import field
+from dataclasses import dataclass, field
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol
 
@@ -26,7 +26,6 @@ from longpole.bench.run import runner as engine
 from longpole.bench.run.job import Job, Policy, parse_argv
 from longpole.devices import discover, select, unlisted
 from longpole.errors import LongpoleError
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -86,7 +85,7 @@ def __getattr__(name: str) -> NoReturn:
     raise AttributeError(message)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Pushed:
     """A profiler, and whether its callback has been called."""
 

@@ -10,14 +10,13 @@ import hashlib
 import json
 import math
 from array import array
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench.records.record import Outcome, Record, is_duration_ns
 from longpole.files.opening import open_file
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     import os
@@ -37,7 +36,7 @@ class RowKind(Enum):
     FOREIGN = 3
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class StoredResults:
     """The records of a file in the order of writing, and the number of other rows."""
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Self
 
 from longpole.words.data import Data
-from longpole.words.frozen import frozen
 
 SCHEMA: Final = "longpole.bench.record/1"
 
@@ -55,7 +54,7 @@ class Outcome(StrEnum):
 UNDECIDED: Final = frozenset({Outcome.DEVICE_ERROR, Outcome.CANCELLED, Outcome.GUARD_LOST})
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Measurement(Data):
     """One result that a job printed."""
 
@@ -67,7 +66,7 @@ class Measurement(Data):
     """The printed values, in their own units."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Omitted:
     """Summary of the results with one name that were not kept."""
 
@@ -81,7 +80,7 @@ class Omitted:
     """Time of the last row; None without one."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Record(Data):
     """The record of one attempt."""
 

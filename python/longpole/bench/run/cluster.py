@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from longpole.bench.run.schedule import Task
@@ -18,7 +18,6 @@ from longpole.bench.run.worker import LocalWorker, Tried, device_lost, worker_lo
 from longpole.devices import Device, discover, select
 from longpole.devices.clusters import started_ray
 from longpole.errors import DeviceError
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -37,7 +36,7 @@ _ENVIRONMENT: Final = {
 }
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Place:
     """A device of a node; `name` is used on the node, `device` in this process."""
 

@@ -12,6 +12,7 @@ import os
 import tempfile
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, median
@@ -20,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 from longpole.bench.records.record import HIGH_PRESSURE
 from longpole.devices import SLOWDOWNS, sampler_source
 from longpole.errors import DeviceError
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -45,7 +45,7 @@ _NS_PER_US: Final = 1000
 _MILLI: Final = 1000
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Moment:
     """One reading. None for values that could not be read.
 

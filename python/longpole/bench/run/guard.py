@@ -13,7 +13,7 @@ import struct
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.bench.run.sampler import release_clock
 from longpole.errors import DeviceError, LongpoleError
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,7 +43,7 @@ class GuardLostError(LongpoleError):
     """The guard of a device has died or does not answer."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Order:
     """What a guard should run. `env` is the whole environment of the job."""
 
@@ -56,7 +55,7 @@ class Order:
     drain_s: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Ending:
     """How a job ended.
 

@@ -9,13 +9,12 @@ import hashlib
 import json
 import re
 import shlex
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.bench.run.output import check_format
 from longpole.errors import ResultsError
 from longpole.files.writing import new_file
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -52,7 +51,7 @@ FIELDS: Final = {
 }
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Job:
     """One command to measure.
 
@@ -233,7 +232,7 @@ def _check_types(fields: Mapping[str, Any]) -> None:
         raise ValueError(message)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Policy:
     """Limits and retries of a runner. All times are seconds on a monotonic clock.
 
@@ -289,7 +288,7 @@ class Policy:
                 raise ValueError(message)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The jobs of a run, and its limits and devices.
 

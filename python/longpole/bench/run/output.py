@@ -11,13 +11,12 @@ import errno
 import re
 import signal
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from longpole.bench.extraction import PATTERN_FORMAT, Extractor, without_point
 from longpole.bench.records.record import Measurement, Omitted, Outcome, is_duration_ns
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,7 +33,7 @@ KEPT_RESULTS: Final = 10_000
 SPEAKS_OF_ERROR: Final = re.compile(r"error|fail|fatal|exception|what\(\)", re.IGNORECASE)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Found:
     """The results in an output, in printed order, and the number of rows that are not results.
 
@@ -188,7 +187,7 @@ UNSTABLE_SHARE: Final = 0.10
 QUOTED_CHARACTERS: Final = 300
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """An outcome and its reason. `device_trouble` is the reason why the device is unusable."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from concurrent.futures import as_completed
-from dataclasses import field
+from dataclasses import dataclass, field
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
@@ -18,7 +18,6 @@ from longpole.bench.run.schedule import Schedule, Task
 from longpole.bench.run.worker import LocalWorker
 from longpole.devices import Device, Found, select
 from longpole.errors import DeviceError
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     import os
@@ -35,7 +34,7 @@ Engine = Literal["local", "ray"]
 ENGINES: Final = ("local", "ray")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Running:
     """The state of a device. `waits_for` names its current holder while it is taken."""
 
@@ -44,7 +43,7 @@ class Running:
     waits_for: str | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Status:
     """Progress of a runner. `n_known` jobs were done by the resumed run."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -25,7 +25,6 @@ from longpole.bench.run.output import (
 )
 from longpole.devices import DeviceLostError, Lease, child_changes, wait_until_idle
 from longpole.errors import DeviceError
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -79,7 +78,7 @@ def device_lost(task: Task, reason: str, device: Device) -> Tried:
     return Tried(replace(record, is_final=task.is_cancelled), reason, delay_s)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """What is known when a job has ended, before its outcome is determined."""
 

@@ -19,7 +19,6 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from longpole.bench.run.sampler import THERMAL, thermal_events, waited_us
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,7 +140,7 @@ class ThermalEvents:
         return self._seen is not None and self._seen > before
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CpuClock(Steady):
     """Wall time on this CPU, including the cost of the call and of the loop, about 30 ns.
 

@@ -7,7 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -21,7 +21,6 @@ from longpole.bench.records.record import Measurement, Outcome, Record
 from longpole.bench.run.conditions import is_disturbed_by
 from longpole.bench.run.job import parse_argv
 from longpole.bench.run.output import TAIL_BYTES, Tail
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 _SPARE_EXECUTIONS = 3
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CommandPlan:
     """How commands are executed.
 

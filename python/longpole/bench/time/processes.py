@@ -9,7 +9,7 @@ runs of the point are shorter. Their number stays the same, since runs, not samp
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -31,7 +31,6 @@ from longpole.bench.time.workers import (
     outcome_of,
     worker_order,
 )
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -61,7 +60,7 @@ class TargetError(ValueError):
     """A target cannot be timed: the function, module or clock does not exist."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Campaign:
     """What to time, and how.
 
@@ -151,7 +150,7 @@ def time_in_processes(campaign: Campaign) -> Iterator[Record]:
             guard.close()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Place:
     """Where runs are made: the guard, its sampling, and the device; None for the CPU.
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from longpole.bench.expressions import compute, names_in
 from longpole.bench.records.record import Measurement, Outcome, Record
 from longpole.bench.run.conditions import is_disturbed_by
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +25,7 @@ _TERA: Final = 1e12
 _NS_PER_S: Final = 1e9
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Work:
     """The work of one call.
 
@@ -94,7 +93,7 @@ class Work:
         }
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class WorkPlan:
     """The work of a call at any point of the axes, as expressions of axis names."""
 
@@ -154,7 +153,7 @@ class Stop(StrEnum):
     BUDGET = "budget"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Effort:
     """Limits of a measurement.
 

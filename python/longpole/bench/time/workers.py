@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +18,6 @@ from longpole.bench.run.conditions import Sampling
 from longpole.bench.run.guard import Guard, Order
 from longpole.bench.run.output import signal_name
 from longpole.devices import Lease, child_changes, select, wait_until_idle
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from longpole.devices import Busy
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DeviceInUse:
     """A leased device: the variables that make only this one visible, and its model.
 

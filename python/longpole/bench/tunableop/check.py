@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -20,7 +21,6 @@ from longpole.bench.tunableop.records import (
     validators_of,
 )
 from longpole.words.data import Data, computed
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -33,7 +33,7 @@ Severity: TypeAlias = Literal["error", "warning", "info"]
 """An error if tuned results are lost or torch fails, a warning if they may be."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ProblemKind:
     """A kind of problem: severity, meaning, and what to do."""
 
@@ -162,7 +162,7 @@ PROBLEMS: Final = {
 }
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Problem(Data):
     """One problem of a file."""
 

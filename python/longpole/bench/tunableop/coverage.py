@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -13,7 +13,6 @@ from longpole.bench.tunableop.parts import names_at, outline_of
 from longpole.bench.tunableop.records import OUTCOME, Source, TunableFile, read, read_all
 from longpole.rows.frames import frame_schema
 from longpole.words.data import Row
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -187,7 +186,7 @@ class CoverageRow(Row):
     share_of_flops: float | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Coverage:
     """How much of a list of GEMMs is tuned."""
 

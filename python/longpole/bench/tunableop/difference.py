@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import exp, log
 from typing import TYPE_CHECKING, Literal
 
@@ -9,7 +10,6 @@ from longpole.bench.tunableop.parts import names_at, outline_of
 from longpole.bench.tunableop.records import Line, Source, read
 from longpole.rows.frames import frame_schema
 from longpole.words.data import Row
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -115,7 +115,7 @@ def diff(before: Source, after: Source) -> pl.DataFrame:
     return rows.cast(frame_schema(DiffRow))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Speedup:
     """The gain from tuning over a baseline, by the times in the files."""
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 import difflib
 import os
 import re
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
-
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -35,7 +34,7 @@ _ANY: Final = re.compile(r".+", re.DOTALL)
 _NUMERICAL_TOLERANCES_SINCE: Final = (2, 10)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Variable:
     """A variable without its prefix: torch's default and its meaning.
 

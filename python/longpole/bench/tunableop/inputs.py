@@ -8,9 +8,8 @@ transposed. This repeats the rules of torch for a row-major result, such as ever
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, TypeAlias
-
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +38,7 @@ DTYPES: Final = {
 }
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gemm:
     """One matrix product, with the sizes passed to BLAS.
 

@@ -8,11 +8,10 @@ rearranged, are not derived.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from longpole.bench.tunableop.inputs import DTYPES, gemm_of, is_contiguous, multiplies
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,7 +148,7 @@ _PAIRS: Final = (
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Product:
     """A scaled product, with the factors in torch's order.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from itertools import accumulate, chain, islice
@@ -24,7 +25,6 @@ from longpole.bench.tunableop.records import (
     validators_of,
 )
 from longpole.errors import ResultsError
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -118,7 +118,7 @@ class Conflicts(Sequence[Conflict]):
             yield Found(self._files[number], self._files[number].line_at(*row))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Merged:
     """The results tuned under the same validators, in one file.
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from longpole.words.data import Data, computed
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ UNTUNED: Final = "tunableop_untuned.csv"
 _MOST_DEVICES: Final = 1024
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ProcessFile(Data):
     """The files of one device of one process."""
 

@@ -37,7 +37,6 @@ from longpole.devices import Found, discover, select
 from longpole.errors import DeviceError, ResultsError
 from longpole.files.writing import check_free
 from longpole.words.data import Data
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     import os
@@ -61,7 +60,7 @@ _SKIPPED: Final = (
 _MOST_BARREN: Final = 3
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Failure(Data):
     """A GEMM that could not be tuned, and why."""
 
@@ -70,7 +69,7 @@ class Failure(Data):
     reason: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Tuning:
     """The result of tuning: the file for each GPU, and the GEMMs without a result.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -13,7 +14,6 @@ from longpole.bench.tunableop.edit import DEFAULT
 from longpole.bench.tunableop.inputs import Gemm
 from longpole.bench.tunableop.merge import render_results
 from longpole.bench.tunableop.records import FAMILIES, TunableFile, in_order
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ _TOLERANCES: Final = {"bfloat16": 2e-2, "float16": 2e-2, "float32": 1e-4, "compl
 _TIGHT: Final = 1e-10
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Limits:
     """How long to time a candidate, as in torch's limits.
 
@@ -76,7 +76,7 @@ class Limits:
         return _fewer(self.warm_up_ms, self.warm_up_iterations, call_ns)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """A candidate for one GEMM.
 
@@ -94,7 +94,7 @@ class Attempt:
     error: float | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class GemmTuning:
     """All attempts, in the order of shapes and candidates; the reference is `Default`."""
 
@@ -205,7 +205,7 @@ def tune_gemm(
     return GemmTuning(attempts)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Bench:
     limits: Limits
     clock: Clock

@@ -12,7 +12,6 @@ from longpole.bench.comparison.differences import LOOKS, Verdict
 from longpole.bench.tune.space import label_of
 from longpole.rows.statistics import Interval
 from longpole.words.data import Data
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,7 +28,7 @@ class Turns(Protocol):
         ...
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Finalist(Data):
     """A candidate that was measured in turns with the others."""
 

@@ -15,7 +15,6 @@ from longpole.bench.records.record import Outcome
 from longpole.bench.run.output import NO_RESULTS
 from longpole.bench.tune.space import label_of
 from longpole.words.data import Data
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from longpole.bench.records.record import Record
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 _NS_PER_S: Final = 1e9
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Objective:
     """The quantity to minimise or maximise.
 
@@ -130,7 +129,7 @@ def _joules(record: Record) -> float | None:
     return None if watts is None or seconds is None else watts * seconds
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Candidate(Data):
     """A point that was tried."""
 
@@ -148,7 +147,7 @@ class Candidate(Data):
     message: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Step(Data):
     """A change of the best candidate so far."""
 

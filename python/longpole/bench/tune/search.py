@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -26,7 +27,6 @@ from longpole.bench.tune.task import Command, Function
 from longpole.devices import Found, select
 from longpole.rows.statistics import Interval
 from longpole.words.data import Data
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     import os
@@ -79,7 +79,7 @@ class Bench(Runs, Protocol):
         ...
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Tuning(Data):
     """The result of a search."""
 
@@ -238,7 +238,7 @@ def search(
     return _answer(task, ledger, finals, strategy=name, **counts)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Place:
     """Where the candidates of a task are measured, and earlier records of them."""
 

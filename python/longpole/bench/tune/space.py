@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count, islice
 from typing import Any, Final, Self, TypeAlias
 
 from longpole.bench.expressions import ExpressionError, compute, names_in
-from longpole.words.frozen import frozen
 
 Value: TypeAlias = int | float | str | bool
 Point: TypeAlias = Mapping[str, Value]
@@ -60,7 +59,7 @@ def label_of(point: Point) -> str:
     return " ".join(f"{name}={value}" for name, value in point.items())
 
 
-@frozen(slots=False)
+@dataclass(frozen=True)
 class Space:
     """Parameters, their values, and constraints between them.
 

@@ -10,13 +10,13 @@ import math
 import random as python_random
 from collections import defaultdict
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from longpole.bench.tune.space import label_of
 from longpole.errors import MissingDependencyError
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ class Evaluate(Protocol):
         ...
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Effort:
     """How much to search.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from dataclasses import field
+from dataclasses import dataclass, field
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -16,7 +16,6 @@ from longpole.bench.tune.kernel_tuner import read_t1
 from longpole.bench.tune.objective import Objective
 from longpole.bench.tune.space import Space, TaskError, label_of
 from longpole.files.opening import short_text
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     import os
@@ -50,7 +49,7 @@ _KEYS: Final = frozenset(
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Command:
     """Candidates that are commands, with `{name}` for the value of a parameter.
 
@@ -74,7 +73,7 @@ class Command:
     timeout_s: float | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Function:
     """Candidates that are calls of a Python function with the parameters as arguments.
 
@@ -101,7 +100,7 @@ class Function:
     timeout_s: float | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Task:
     """A complete tuning task.
 

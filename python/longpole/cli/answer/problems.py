@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import click
@@ -22,7 +22,6 @@ from longpole.errors import (
     TraceError,
     WindowError,
 )
-from longpole.words.frozen import frozen
 from longpole.words.wording import escape
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ _SYSTEM_ERRORS: Final = {
 }
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Problem:
     """An error in the form shown to people and programs."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -30,7 +30,6 @@ from longpole.tables.catalogue import (
 from longpole.tables.legends import legend
 from longpole.tables.questions import TABLES
 from longpole.words.data import Row, plain
-from longpole.words.frozen import frozen
 from longpole.words.recording import options_for
 from longpole.words.wording import count
 
@@ -74,7 +73,7 @@ class TableData(Row):
     rows: list[dict[str, Any]]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Shown:
     """The requested table, its rows, and its other options."""
 

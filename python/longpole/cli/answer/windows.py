@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.cli.answer import exit_codes
@@ -10,7 +11,6 @@ from longpole.report.blocks import Headline, Notes, Sentence, Table
 from longpole.report.document import DATA_FORMATS, Abstention, Document, Warned
 from longpole.tables.check import check
 from longpole.tables.window_warnings import OF_VERDICT, window_warnings
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ _REASONS: Final = frozenset(
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Found:
     """A window with its name, and its path, which may end at another time."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -16,7 +17,6 @@ from longpole.cli.ask.numbers import COUNT, MOST_THREADS
 from longpole.errors import LongpoleError
 from longpole.report.document import FORMATS
 from longpole.report.text import Terminal
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound="Callable[..., int]")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Options:
     """Options on how to answer, independent of the question."""
 

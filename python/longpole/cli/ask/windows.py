@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
@@ -14,7 +14,6 @@ from longpole.cli.ask.numbers import nanoseconds
 from longpole.cli.ask.options import gather
 from longpole.engine.question import Question, step_number
 from longpole.errors import WindowError
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,7 +116,7 @@ step_name_option: Final = click.option(
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Asked:
     """The requested window."""
 
@@ -279,7 +278,7 @@ as_recorded_option: Final = click.option(
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Recording:
     """Whether an answer describes the program or its recording."""
 

@@ -14,7 +14,6 @@ from longpole.errors import ResultsError
 from longpole.report.blocks import Column, Headline, Notes, Sentence, Value, tabulated
 from longpole.report.document import Abstention, Document, Warned
 from longpole.words.data import Row
-from longpole.words.frozen import frozen
 from longpole.words.wording import count
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ _TYPES: Final[Mapping[str, type]] = {
 """Columns of a job, which conditions can use."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Choice:
     """The fastest result of a key, or of a value of a tag."""
 

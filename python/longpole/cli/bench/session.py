@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from longpole.bench import Outcome, Policy, ResultsFile, Runner, fingerprint_changes
@@ -20,7 +21,6 @@ from longpole.cli.answer.problems import usage_errors
 from longpole.devices import select
 from longpole.report.blocks import Headline, Notes
 from longpole.report.document import Document, Warned
-from longpole.words.frozen import frozen
 from longpole.words.wording import count, escape
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _RAY: Final = "ray"
 _REFRESHES_PER_S: Final = 4
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Session:
     """A run: its results file, its jobs, and its limits and devices."""
 
@@ -109,7 +109,7 @@ class Session:
         )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Summary:
     """The result of a run."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +14,6 @@ from longpole.report.blocks import Column, Headline, Notes, Table
 from longpole.report.document import Abstention, Document, Warned
 from longpole.rows.statistics import rounded_ns
 from longpole.words.data import Row
-from longpole.words.frozen import frozen
 from longpole.words.wording import count, duration, duration_range, share
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ _CHOICES: Final = {
 }
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Timed:
     """Time of a function or a command over all of its runs.
 

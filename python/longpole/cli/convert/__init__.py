@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -20,7 +20,6 @@ from longpole.cli.convert.trace import convert_trace
 from longpole.cli.convert.written import TABLE_ENDINGS
 from longpole.cli.table import where_option
 from longpole.tables.catalogue import words_of
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +41,7 @@ _PAIR_TABLES: Final = ("nodes", "dependencies", "unlinked", "collectives")
 """Tables of an execution trace with the times of a trace."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Content:
     """The options on what to write."""
 

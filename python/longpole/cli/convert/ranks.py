@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,6 @@ from longpole.jobs.merge import merge
 from longpole.report.blocks import Headline, Notes, Sentence
 from longpole.report.document import Document
 from longpole.words.data import Data
-from longpole.words.frozen import frozen
 from longpole.words.wording import count, duration, escape
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def traces_in(traces: Sequence[str]) -> list[str]:
     return [only] if len(found) == 1 and Path(only).is_dir() else found
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ConvertedRanks(Data):
     """The written trace of several ranks."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from longpole.files.writing import new_file
 from longpole.report.csv import harmless
 from longpole.report.document import flat
 from longpole.words.data import Data
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ _WRITERS: Final[dict[str, Callable[[pl.DataFrame, Path], None]]] = {
 }
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Converted(Data):
     """The written file."""
 

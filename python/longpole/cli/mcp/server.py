@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from importlib.metadata import version
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +23,6 @@ from longpole.cli.guide import guide_text
 from longpole.cli.mcp.bounds import MOST_BYTES
 from longpole.cli.mcp.messages import readable
 from longpole.cli.mcp.tools import TOOLS, input_schema, output_schema, purpose, refused
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -96,7 +96,7 @@ def _tool(name: str) -> types.Tool:
     )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Limits:
     """The limits of one tool call."""
 
@@ -104,7 +104,7 @@ class Limits:
     memory_gb: float = 8
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Worker:
     """A process that answers one question, and what it writes to stderr."""
 

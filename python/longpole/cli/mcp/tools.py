@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -21,7 +22,6 @@ from longpole.cli.mcp.bounds import bounded, events_in
 from longpole.cli.program import longpole, run
 from longpole.cli.schema import schema_for
 from longpole.tables.catalogue import words_of
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ _NO_EVIDENCE: Final[Answer] = {
 }
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Tool:
     """A command as a tool: its files, its options, and whether its answer contains events."""
 

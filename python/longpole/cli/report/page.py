@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.cli.answer.overview import overview
@@ -26,7 +26,6 @@ from longpole.tables.questions import questions
 from longpole.tables.summary import summary_of
 from longpole.tables.table_blocks import answer_blocks
 from longpole.tables.window_warnings import window_warnings
-from longpole.words.frozen import frozen
 from longpole.words.wording import count, duration, operator_name
 
 if TYPE_CHECKING:
@@ -134,7 +133,7 @@ def _found(trace: Trace, asked: Asked) -> tuple[int | None, str, int | None, str
     return trace.rank, window.name, window.duration_ns, told
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _About:
     """The part of the page about one trace."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +17,6 @@ from longpole.cli.ask.options import Options, answer_options, answers, force_opt
 from longpole.cli.table import where_option
 from longpole.errors import ResultsError
 from longpole.files.writing import check_free
-from longpole.words.frozen import frozen
 from longpole.words.wording import count
 
 if TYPE_CHECKING:
@@ -134,7 +133,7 @@ def edit(
     return options.emit(_answer(files[0], names, found, keys, to))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Part:
     """A file to write."""
 
@@ -271,7 +270,7 @@ def _answer(
     return replace(document, data=whole), code
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Deferred:
     """Data that only some formats need, and that may be large."""
 

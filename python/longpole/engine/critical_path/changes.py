@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 import re
+from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from longpole.words.data import Row
-from longpole.words.frozen import frozen
 from longpole.words.kernel_names import family_of
 from longpole.words.path_kinds import MEANINGS
 
@@ -94,7 +94,7 @@ class ChangeData(Row):
     time_ranges: list[TimeRange] | None
 
 
-@frozen(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class Scale:
     """Multiplies the time of events of a kind with a matching name.
 
@@ -125,7 +125,7 @@ class Scale:
         _check_kind(self.kind)
 
 
-@frozen(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class Drop:
     """Sets the time of events of a kind with a matching name to zero.
 
@@ -145,7 +145,7 @@ class Drop:
         _check_kind(self.kind)
 
 
-@frozen(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class RemoveWait:
     """Removes the wait of calls (`sync_return`, `queue_full`) or GPU activities (`event_wait`).
 
@@ -169,7 +169,7 @@ class RemoveWait:
             raise ValueError(message)
 
 
-@frozen(kw_only=True, slots=False)
+@dataclass(frozen=True, kw_only=True)
 class _Timed:
     """A change that sets or adds a time for given events."""
 

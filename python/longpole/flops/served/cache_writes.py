@@ -7,10 +7,10 @@ for `sglang::store_cache`, of a recording of SGLang.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from longpole.flops.tensors import Work
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from longpole.flops.tensors import Call
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Writes:
     """Positions of keys and values, of a cache, and of the slots to write."""
 

@@ -13,11 +13,11 @@ Positions are those of vLLM's `fused_moe.py` and `_aiter_ops.py` and SGLang's `f
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from longpole.flops.dtypes import is_integral
 from longpole.flops.tensors import Bounds
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +29,7 @@ _WEIGHTS: Final = 3
 _FP8: Final = "c10::Float8"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Experts:
     """Positions of the tokens, of the two weights of the experts, and of the chosen experts."""
 

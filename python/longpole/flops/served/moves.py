@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
 from longpole.flops.tensors import Tensor, moved
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from longpole.flops.tensors import Call, Work
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Moves:
     """Positions of the tensors that an operator reads and writes.
 

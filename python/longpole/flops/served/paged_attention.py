@@ -13,10 +13,10 @@ Positions are those of `csrc/torch_bindings.cpp` (00256d59) and `csrc/rocm/torch
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from longpole.flops.tensors import Lengths, Ragged
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ _LATENT_CACHE: Final = 3
 _STARTS: Final = 11
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Decode:
     """Positions of `query [requests, heads, d]`, of the caches, and of what bounds the lengths."""
 
@@ -105,7 +105,7 @@ def _rocm(call: Call) -> Bounds | None:
     return _Decode(4, 5, heads=7, table=9, page=page, longest=page + 1)(call)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Latent:
     """Decode of multi-head latent attention: keys and values are one compressed row per token.
 

@@ -13,12 +13,12 @@ the products moved, has the same), of its `csrc/rocm/torch_bindings.cpp` (001cd4
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole.flops.dtypes import item_bytes, scalar_type
 from longpole.flops.tensors import Work
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ _MATRIX: Final = 2
 _WIDE: Final = 2
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Product:
     """Positions of the arguments of a product.
 

@@ -14,11 +14,11 @@ no flag at the position of the causal one, and stay unknown.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from longpole.flops.served.lengths import ragged_pairs
 from longpole.flops.tensors import Lengths, Ragged
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +34,7 @@ _CUTLASS_USED: Final = (11, 12)
 _CUTLASS_WINDOW: Final = (12, 13)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Places:
     """Positions of arguments; queries, keys and values begin at `first`.
 

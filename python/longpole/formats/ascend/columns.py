@@ -7,15 +7,14 @@ never by its position; unlisted columns keep their names.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal
-
-from longpole.words.frozen import frozen
 
 Kind = Literal["text", "integer", "number", "microseconds"]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Column:
     """A column: its name in longpole, its type of content, and its names in files (lower case)."""
 
@@ -24,7 +23,7 @@ class Column:
     names: tuple[str, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Layout:
     """A file: its name in longpole, its file names, and its columns; the first are required."""
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.files.opening import matching, read_bytes
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ _NEAREST: Final = 3
 _LARGEST: Final = 1 << 62
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Job:
     """The recording of one device. A value is None if the files lack it."""
 

@@ -8,13 +8,13 @@ files can be read, since the raw files of the collector are binary.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from longpole.files.opening import entries, matching
 from longpole.formats.ascend.job import read_job
 from longpole.formats.ascend.joined import iteration_of, slice_of
 from longpole.formats.ascend.problems import not_exported, profile_error
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ _DEPTH: Final = 4
 _INFO_RANK: Final = re.compile(r"^profiler_info_(\d{1,9})\.json$")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Timeline:
     """A timeline of one rank: the file, and the rank that the profile contains, if any.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 from longpole.files.opening import read_bytes
 from longpole.formats.ascend.columns import Column, Layout, layout_of
 from longpole.formats.ascend.problems import profile_error
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     import os
@@ -32,7 +31,7 @@ _LARGEST_NS: Final = (1 << 62) - 1
 _LARGEST_INTEGER: Final = 1 << 63
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class TableFinding:
     """One kind of problem in a file: its code, its meaning, the count, and the first line."""
 
@@ -42,7 +41,7 @@ class TableFinding:
     line: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class AscendTable:
     """A CSV file of a profile: its kind, its rows, and its problems."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -12,7 +13,6 @@ from longpole._core import read_execution_trace as read_core
 from longpole.formats.read import read_trace
 from longpole.rows.frames import frame_of
 from longpole.trace.trace import Trace
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -163,7 +163,7 @@ def link_execution_trace(
     return LinkedTrace(core, trace, inputs)
 
 
-@frozen(slots=False)
+@dataclass(frozen=True)
 class Deviation:
     """Time span in which a replay and the run differ most.
 
@@ -183,7 +183,7 @@ class Deviation:
     missing_ns: int
 
 
-@frozen(slots=False)
+@dataclass(frozen=True)
 class Replay:
     """A run as explained by its dependencies alone.
 

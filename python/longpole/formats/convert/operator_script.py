@@ -8,13 +8,13 @@ was not recorded.
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.flops.dtypes import python_name
 from longpole.flops.inputs import INPUT_ARGUMENTS, item_at, json_list
 from longpole.formats.convert.execution_trace import link_execution_trace, read_execution_trace
 from longpole.trace.stacks import subtree
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -165,7 +165,7 @@ if __name__ == "__main__":
 '''
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class OperatorScript:
     """A script, and which inputs of the operator were not recorded."""
 
@@ -178,7 +178,7 @@ class OperatorScript:
     not_recorded: tuple[str, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class _Call:
     """The known parts of a call: its inputs as code, the overload, and what was not recorded."""
 

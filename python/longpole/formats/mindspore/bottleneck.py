@@ -6,9 +6,8 @@ workers of their own and are skipped.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
-
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -70,7 +69,7 @@ class Found(NamedTuple):
     source: Worker | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Bottleneck:
     """The results of the rules."""
 

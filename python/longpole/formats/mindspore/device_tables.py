@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +19,6 @@ from longpole.formats.ascend.tables import read_ascend_table
 from longpole.formats.mindspore.device_database import STEPS, database_kernels, database_steps
 from longpole.formats.mindspore.findings import FileFinding
 from longpole.words.data import Data
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ _MOST_STEPS: Final = 10
 _EXPORTED_AT: Final = re.compile(r"_([0-9]{14,17})\.csv$")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DeviceOperator(Data):
     """All runs of one operator type on one kind of core."""
 
@@ -47,7 +47,7 @@ class DeviceOperator(Data):
     """Share of the time of all operators, from 0 to 1."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DeviceShape(Data):
     """The runs of one operator type with the same input shapes."""
 
@@ -59,7 +59,7 @@ class DeviceShape(Data):
     total_ns: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DeviceMetric(Data):
     """Mean of an AI core counter over the runs of a type, weighted by their time."""
 
@@ -70,7 +70,7 @@ class DeviceMetric(Data):
     mean: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DeviceStep(Data):
     """A step or iteration: its parts as written by the profiler; None if missing."""
 
@@ -88,7 +88,7 @@ class DeviceStep(Data):
     """Time from the end of the previous iteration to the start of forward propagation."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DeviceTables(Data):
     """The tables of one device; empty if the profile lacks the file."""
 

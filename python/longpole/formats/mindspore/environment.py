@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from longpole.formats.mindspore.option_table import OptionFinding, OptionStateError
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +15,7 @@ _OPTIONS_SINCE_2_5: Final = "MS_PROFILER_OPTIONS"
 _NOT_OPTIONS: Final = {"start", "start_time", "file_output_path", "pid"}
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Environment:
     """The configuration from the environment.
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.formats.mindspore.findings import ProfileError
 from longpole.formats.mindspore.text import CsvFile, TextFile, exact_ns
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,7 +82,7 @@ class Executions:
         return sorted(range(len(self.start_ns)), key=self.start_ns.__getitem__)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """A row of `gpu_activity_data`: all kernels with one name.
 
@@ -223,7 +222,7 @@ _MOST: Final = 1e30
 _SCALE: Final = {"M": 1e6, "G": 1e9}
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FlopsSummary:
     """Totals over all operators of one file.
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from longpole.errors import TraceError
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -96,7 +95,7 @@ _KINDS: Final = {
 """The sentence and the consequence of each code."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FileFinding:
     """One kind of problem in one file, with the number of occurrences."""
 

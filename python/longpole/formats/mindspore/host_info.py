@@ -6,13 +6,12 @@ Stages with one name may nest: an end closes the last open start.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from longpole.formats.mindspore.findings import FileFinding, Findings
 from longpole.formats.mindspore.text import CsvFile
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     import os
@@ -50,7 +49,7 @@ class HostEvent(NamedTuple):
     line: int
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DatasetStage:
     """Runs of one stage of a dataset operator that ended with the same custom info."""
 
@@ -61,7 +60,7 @@ class DatasetStage:
     mean_us: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class HostInfo:
     """Contents of one file.
 

@@ -8,12 +8,12 @@ folders itself. Some files are not used offline; a table says why, and what to d
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.files.opening import entries
 from longpole.formats.mindspore.findings import ProfileError
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     import os
@@ -90,7 +90,7 @@ _REFUSED: Final[Mapping[str, str]] = {
 """Reason why a kind of file is not used, and what to do instead."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RankFiles:
     """The files of one rank by kind, such as `cpu_framework`, without rank and suffix."""
 

@@ -8,13 +8,13 @@ The operators are in `pipeline_profiling_{rank}.json`, their CPU use in
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from longpole.formats.mindspore.bottleneck import Bottleneck, Worker, find_bottleneck
 from longpole.formats.mindspore.findings import ProfileError
 from longpole.formats.mindspore.text import TextFile, json_of
 from longpole.words.data import Data
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -30,7 +30,7 @@ _TIME, _SIZE = 0, 1
 _HIGHEST: Final = 2**63
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class PipelineOp:
     """An operator of the pipeline. None if not recorded; shares are fractions."""
 
@@ -54,7 +54,7 @@ class PipelineOp:
         return f"{self.name}(id={self.op_id})"
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class BatchTimes:
     """Mean times of a batch in milliseconds, without the first; None if not recorded."""
 
@@ -67,7 +67,7 @@ class BatchTimes:
     """Wait for the queue of the device."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class DataPipeline(Data):
     """The pipeline of one rank."""
 

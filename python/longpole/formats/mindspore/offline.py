@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
@@ -21,13 +22,12 @@ from longpole.formats.mindspore.rank_analysis import (
 )
 from longpole.formats.mindspore.tables import write_devices
 from longpole.words.data import Data
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     import os
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FailedRank(Data):
     """A rank that could not be analysed, and why."""
 
@@ -45,7 +45,7 @@ class FailedRank(Data):
         return cls(error.rank, error.code, error.path, error.line, str(error), error.hint)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Analysis(Data):
     """The results by rank, and the written files."""
 

@@ -22,7 +22,6 @@ from longpole.formats.mindspore.executions import (
 from longpole.formats.mindspore.findings import FileFinding, Findings, ProfileError
 from longpole.formats.mindspore.layouts import RankFiles, find_ranks
 from longpole.formats.mindspore.text import CsvFile, TextFile, exact_ns
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     import os
@@ -53,7 +52,7 @@ _MOST_RUNS: Final = 10**12
 _NS: Final = {"(ms)": 1_000_000, "(us)": 1_000}
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class OpRow:
     """The runs of an operator, or of an operator type, with the same input shapes."""
 
@@ -71,7 +70,7 @@ class OpRow:
     mean_ns: float | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class OpAnalysis:
     """Rows in the order of the requested names, most expensive first, and problems of the files."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from longpole.errors import LongpoleError
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -116,7 +116,7 @@ class OptionStateError(LongpoleError, RuntimeError):
     """The device or the environment does not allow a profiler."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class OptionFinding:
     """A problem with one option: a warning, or an error if it `raises`.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
@@ -16,7 +16,6 @@ from longpole.formats.mindspore.option_table import (
     OptionTypeError,
     OptionValueError,
 )
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +37,7 @@ _LONGEST: Final = 2048
 _WITHOUT_METRICS: Final = ("LevelNone", "Level0")
 
 
-@frozen(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProfilerOptions:
     """What to record, on which device, and where to write it.
 

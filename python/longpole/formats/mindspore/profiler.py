@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from longpole.errors import LongpoleError
@@ -13,7 +14,6 @@ from longpole.formats.mindspore.operators import OpAnalysis, op_analyse
 from longpole.formats.mindspore.option_table import OptionFinding
 from longpole.formats.mindspore.options import ProfilerOptions
 from longpole.formats.mindspore.run_folder import ProfilerInfo, run_folder
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ class ProfilerStateError(LongpoleError, RuntimeError):
     """A method of a profiler was called in a state that does not allow it."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Recording:
     """The recording: the folder, a trace for each start and stop, and the findings.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -40,7 +40,6 @@ from longpole.formats.mindspore.tables import (
 )
 from longpole.formats.mindspore.timeline import host_info_trace, rank_timeline
 from longpole.words.data import HIDDEN, Data
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
 _TIMED = ("cpu_op_execute_timestamp", "gpu_op_execute_timestamp", "output_timeline_data")
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Asked:
     """What to analyse of a rank; `steps` None means all."""
 
@@ -59,7 +58,7 @@ class Asked:
     pretty: bool
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class StepTimes:
     """A step and its parts; see `StepPoints`."""
 
@@ -75,7 +74,7 @@ class StepTimes:
     """Time from the end of backward propagation to the end of the step; None for inference."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Reading:
     """The contents of one rank's files, for writing files."""
 
@@ -86,7 +85,7 @@ class Reading:
     """The time span to which the timeline is cut; None for all."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RankAnalysis(Data):
     """The analysis of one rank's files; None for missing files."""
 

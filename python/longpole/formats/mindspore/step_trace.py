@@ -11,14 +11,13 @@ the same points, in units of 10 ns. Its last row, the mean, is left out.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from longpole.formats.mindspore.findings import FileFinding, Findings, ProfileError
 from longpole.formats.mindspore.steps import Step
 from longpole.formats.mindspore.text import CsvFile, TextFile
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     import os
@@ -78,7 +77,7 @@ class StepPoints(NamedTuple):
         return None if self.bp_ns is None else self.end_ns - self.bp_ns
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class StepTrace:
     """All steps of one file; `launch` is how kernels were launched, None if not recorded."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole.formats.mindspore.host_info import COLUMNS
 from longpole.formats.mindspore.output import csv_text, write_new
 from longpole.formats.mindspore.text import CsvFile
 from longpole.report.csv import harmless
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -104,7 +103,7 @@ _NEEDED: Final = {
 }
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class MemorySummary:
     """Maxima recorded in one file, in bytes; None if not recorded."""
 

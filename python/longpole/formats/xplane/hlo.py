@@ -6,13 +6,13 @@ Numbers of fields are those of `hlo.proto` and `xla_data.proto` of OpenXLA.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Final
 
 from longpole.flops.hlo import Instruction, Shape
 from longpole.formats.xplane.planes import event_types, planes, stat_names
 from longpole.formats.xplane.wire import integer, integers, message_of, messages, text
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -64,7 +64,7 @@ _NO_KERNEL: Final = frozenset(
 )
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Module:
     """A compiled program."""
 

@@ -18,9 +18,8 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias
-
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,7 +56,7 @@ class ConditionError(ValueError):
         self.position = position
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Token:
     """A token of a condition.
 
@@ -152,7 +151,7 @@ _DEEPEST_NESTING: Final = 25
 _DEEPEST_TREE: Final = 60
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Node:
     """An operation with its operands, or a leaf: a literal, a list of them, or a column."""
 

@@ -9,11 +9,10 @@ runs, so there is no interval here: `ranks` computes intervals from the numbers 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
-
-from longpole.words.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +53,7 @@ class MannWhitney(NamedTuple):
     p_value: float
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Summary:
     """Statistics of the samples of one key.
 
