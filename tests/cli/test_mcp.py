@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 
 import longpole
+from kernel_steps import capture, kernel, replays, tensors
 from longpole.cli import program
 from longpole.cli.mcp import tools
 from longpole.cli.mcp.bounds import MOST_BYTES, bounded, size_of, visible
@@ -54,6 +55,19 @@ def test_an_answer_is_as_its_schema_says_and_short(folder, name):
     jsonschema.validate(answer, tools.output_schema(name))
     assert answer["status"] == "ok"
     assert size_of(answer) <= MOST_BYTES
+
+
+def test_a_trace_of_a_capture_is_a_file_of_the_folders(tmp_path):
+    (tmp_path / "own").mkdir()
+    kernels = [kernel("aten::mm", "gemm", 2_000, **tensors(("float", 64, 64), ("float", 64, 64)))]
+    replays(kernels).write(tmp_path / "own/replay.json")
+    for path in ("own/captured.json", "secret.json"):
+        capture(kernels).write(tmp_path / path)
+    asked = {"trace": "replay.json", "capture_trace": ["captured.json"]}
+    answer = tools.call("summary", asked, [tmp_path / "own"])
+    assert answer["data"]["verdict"]["actions"][0].startswith("aten::mm takes")
+    asked["capture_trace"] = [str(tmp_path / "secret.json")]
+    assert tools.call("summary", asked, [tmp_path / "own"])["status"] == "error"
 
 
 def test_the_summary_of_a_memory_timeline_is_as_its_schema_says(tmp_path):

@@ -109,7 +109,12 @@ def what_to_record(facts: Facts, *, is_explained: bool) -> list[str]:
     If a remedy saves most of that, the lines of Python that call operators are not needed.
     """
     host = _host_to_record(facts, is_explained=is_explained)
-    return [*_inner_annotation(facts), *_part_to_analyse(facts), *host]
+    return [
+        *_inner_annotation(facts),
+        *_part_to_analyse(facts),
+        *_capture_to_record(facts, is_explained=is_explained),
+        *host,
+    ]
 
 
 def _inner_annotation(facts: Facts) -> Iterator[str]:
@@ -156,6 +161,20 @@ def _part_to_analyse(facts: Facts) -> Iterator[str]:
         )
 
 
+def _capture_to_record(facts: Facts, *, is_explained: bool) -> Iterator[str]:
+    """Yield that the operators of a graph are unknown, if most of what limits is in one."""
+    is_of_torch = facts.parts["profiler"].startswith("torch")  # others record no operators of it
+    if is_explained or not is_of_torch or "kernels" not in limiting(facts.parts):
+        return
+    unknown_ns = sum(work.duration_ns for work in facts.uncaptured())
+    total_ns = sum(work.duration_ns for work in facts.kernels)
+    if unknown_ns >= max(_LEAST * total_ns, 1):
+        yield (
+            f"Graphs run {share(unknown_ns / total_ns)} of the kernel time without a known "
+            "capture, so remedies do not see their operators (--capture-trace)."
+        )
+
+
 def _host_to_record(facts: Facts, *, is_explained: bool) -> Iterator[str]:
     parts = facts.parts
     if "host" not in limiting(parts):
@@ -178,8 +197,7 @@ def _host_to_record(facts: Facts, *, is_explained: bool) -> Iterator[str]:
 def _kernels(facts: Facts) -> Iterator[str]:
     of_name: dict[str, list[Activity]] = defaultdict(list)
     for work in facts.kernels:
-        operator = facts.name(work.outermost)
-        of_name[operator or facts.name(work.event)].append(work)
+        of_name[facts.outermost_of(work) or facts.name(work.event)].append(work)
     yield from _longest(facts, of_name, "kernel", "kernels")
 
 

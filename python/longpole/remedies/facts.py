@@ -21,6 +21,7 @@ from longpole.engine.critical_path.changes import Drop
 from longpole.engine.windows import noun_of
 from longpole.flops import Call, Work, call_of, work_of
 from longpole.flops.inputs import INPUT_ARGUMENTS, input_columns
+from longpole.remedies.captured import FIRST
 from longpole.remedies.gains import values_of
 from longpole.remedies.spans import Gone
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from longpole._core import Facts as CoreFacts
     from longpole.engine.critical_path.changes import Change, TimeRange
+    from longpole.remedies.captured import CapturedKernels, CapturedOperator, Run
     from longpole.remedies.parts import VerdictParts
     from longpole.remedies.sides import Side
     from longpole.words.recording import Options
@@ -203,6 +205,7 @@ class Facts:
         devices: Mapping[int, Mapping[str, Any]] = MappingProxyType({}),
         ends: Callable[[], Iterable[Facts]] = tuple,
         *,
+        captures: Callable[[], CapturedKernels | None] = lambda: None,
         gone: Gone | None = None,
     ) -> None:
         self.core = core
@@ -214,6 +217,7 @@ class Facts:
         """What earlier changes removed: no query returns it."""
         self._devices = devices
         self._ends = ends
+        self._captures = captures
         self._of_roles: dict[tuple[str, ...], list[OnThread]] = {}
         self._once: dict[Callable[[Facts], Any], tuple[Any, frozenset[Query]]] = {}
         self._asked: set[Query] = set()
@@ -227,7 +231,8 @@ class Facts:
 
         If they are open, every side may gain enough then.
         """
-        left = Facts(self.core, self.parts, self.options, self._devices, self._ends, gone=gone)
+        known = self.core, self.parts, self.options, self._devices, self._ends
+        left = Facts(*known, captures=lambda: self.captured, gone=gone)
         left._calls, left._alike = self._calls, self._alike
         left._changes, left._is_open = (*self._changes, *changes), is_open
         return left
@@ -501,9 +506,47 @@ class Facts:
         """List the events that begin in some time spans of threads, by name."""
         return [Named(*row) for row in self.core.names_in(list(time_ranges))]
 
+    @cached_property
+    def captured(self) -> CapturedKernels | None:
+        """The kernels of CUDA graphs whose capture is known; None if there are none."""
+        return self._captures() if self.core.calls(["graph_launch"]) else None
+
+    def operator_of(self, kernel: Activity) -> int | None:
+        """Return the innermost operator that launched a kernel, or captured it in a graph.
+
+        An operator that captured it has a number but no place: it did not run in the windows.
+        """
+        captured = self.captured
+        found = None if captured is None else captured.of_kernel.get(kernel.event)
+        return kernel.operator if found is None else found
+
+    def outermost_of(self, kernel: Activity) -> str:
+        """Return the outermost operator that launched or captured a kernel; empty without one."""
+        operator = self.operator_of(kernel)
+        if operator is None or self.run(operator) is None:
+            return self.name(kernel.outermost)
+        return [name for _, kind, name in self.around(operator) if kind == "operator"][-1]
+
+    def uncaptured(self) -> list[Activity]:
+        """List the kernels of graphs whose operators are unknown."""
+        launches = {call.event for call in self.calls("graph_launch")}
+        works = (work for work in self.kernels if work.call in launches) if launches else ()
+        return [work for work in works if self.operator_of(work) is None]
+
+    def run(self, operator: int) -> Run | None:
+        """Return the captured operator of a number, and its launch; None for an event."""
+        return None if self.captured is None else self.captured.run(operator)
+
+    def _captured_operator(self, operator: int) -> CapturedOperator | None:
+        run = self.run(operator) if operator >= FIRST else None
+        return None if run is None else run.operator
+
     def name(self, event: int | None) -> str:
-        """Return the name of an event; empty without one."""
-        return "" if event is None else self.core.name(event)
+        """Return the name of an event or a captured operator; empty without one."""
+        if event is None:
+            return ""
+        captured = self._captured_operator(event)
+        return self.core.name(event) if captured is None else captured.name
 
     def named(self, name: str) -> Iterator[int]:
         """Yield all events of a name in the trace, also those outside the windows; this is slow."""
@@ -517,8 +560,14 @@ class Facts:
         return _place(self.core.place(event))
 
     def around(self, event: int) -> list[tuple[int, str, str]]:
-        """List an event and those that enclose it, innermost first: event, kind and name."""
-        return self.core.around(event)
+        """List an event and those that enclose it, innermost first: event, kind and name.
+
+        Those of a captured operator are events of the trace that contains the capture.
+        """
+        operator = self._captured_operator(event)
+        if operator is None or self.captured is None:
+            return self.core.around(event)
+        return [*self.captured.names_around(operator)]
 
     @staticmethod
     def is_own(function: str) -> bool:
@@ -540,8 +589,9 @@ class Facts:
         return self.core.number(event, key)
 
     def text(self, event: int, key: str) -> str | None:
-        """Return a string argument of an event."""
-        return self.core.text(event, key)
+        """Return a string argument of an event, or one of the inputs of a captured operator."""
+        captured = self._captured_operator(event)
+        return self.core.text(event, key) if captured is None else captured.texts.get(key)
 
     @cached_property
     def peaks(self) -> Peaks | None:
@@ -575,6 +625,8 @@ class Facts:
     def called_each(self, operators: Sequence[int]) -> list[Call | None]:
         """Return operators with their inputs, as `called` does; this is faster for many."""
         known = self._calls
+        for operator in (it for it in operators if it >= FIRST):
+            self._both(operator)
         unread = [operator for operator in operators if operator not in known]
         places = self.core.alike(unread, INPUT_ARGUMENTS)
         for operator, place in zip(unread, places, strict=True):

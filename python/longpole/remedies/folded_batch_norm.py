@@ -57,11 +57,12 @@ def _find(facts: Facts) -> Iterator[Found]:
         max(round(facts.per_window(len(it))), 1) if it else 0
         for it in (rows, [row for row in rows if row.after is not None])
     )
+    time_ranges = [it for row in rows for it in _time_ranges(facts, row.norm)]
     yield Found(
         careful=replaced(times),
         hopeful=[
             Drop(kind="kernel", events=[event for row in rows for event in row.norm.events]),
-            Drop(time_ranges=[_time_range(facts, row.norm) for row in rows]),
+            *([Drop(time_ranges=time_ranges)] if time_ranges else []),
         ],
         advice=(
             "Compile the model for inference (`torch.compile`, with `freezing`), which fuses or "
@@ -86,14 +87,9 @@ def _norms(operators: list[Sized]) -> Iterator[_Norm]:
         before = [it.name for it in operators[max(place - 2, 0) : place]]
         before = before[:-1] if before[-1:] == [_BIAS] else before
         if norm.call.value(_TRAINING) is False and _CONVOLUTION in "".join(before[-1:]):
-            end_ns = norm.facts.place(norm.operator).end_ns
-            later = (it for it in operators[place + 1 :] if _start_ns(it) >= end_ns)
+            later = (it for it in operators[place + 1 :] if it.turn >= norm.end)
             after = next(later, None)
             yield _Norm(norm, after if after is not None and _fuses(norm, after) else None)
-
-
-def _start_ns(row: Sized) -> int:
-    return row.facts.place(row.operator).start_ns
 
 
 def _fuses(norm: Sized, after: Sized) -> bool:
@@ -101,12 +97,14 @@ def _fuses(norm: Sized, after: Sized) -> bool:
     return is_pointwise(after.name) and after.n_elements == norm.n_elements
 
 
-def _time_range(facts: Facts, norm: Sized) -> TimeRange:
+def _time_ranges(facts: Facts, norm: Sized) -> list[TimeRange]:
     """Return the time of a batch norm on its thread, with the operators that only call it."""
+    if not norm.time_ranges:
+        return []
     around = facts.around(norm.operator)
     names = [(event, name) for event, kind, name in around if kind == "operator"]
     outer = [event for event, name in names if "batch_norm" in name]
-    return facts.place(outer[-1]).time_range
+    return [facts.place(outer[-1]).time_range]
 
 
 REMEDY: Final = Remedy(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from itertools import islice, takewhile
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.engine.critical_path.changes import Drop
-from longpole.remedies.model import Form, Found, Remedy
+from longpole.remedies.model import Found, Remedy
 from longpole.remedies.rooflines import (
     Sized,
+    form_of,
     in_launch_order,
     in_shape,
     is_product,
@@ -23,7 +26,8 @@ if TYPE_CHECKING:
 
     from longpole.devices.peaks import Peaks
     from longpole.engine.critical_path.changes import Change
-    from longpole.remedies.facts import Facts
+    from longpole.remedies.facts import Activity, Facts
+    from longpole.remedies.model import Form, How
 
 _FORWARD: Final = "aten::_softmax"
 _BACKWARD: Final = "aten::_softmax_backward_data"
@@ -50,6 +54,8 @@ _OF_PRODUCTS: Final = (1.5, 0.8)
 # The backward pass of a fused kernel recomputes the scores, so it has five products instead of
 # four.
 _AGAIN: Final = 5 / 4
+
+_START: Final = attrgetter("start_ns")
 
 _SHORTEST_NS: Final = 5_000
 _FLOPS_OF_NS: Final = 1e3
@@ -89,14 +95,14 @@ def _find(facts: Facts) -> Iterator[Found]:
     gone: list[Change] = [Drop(kind="copy", events=copies)] if copies else []
     operands = [event for it in found for row in it.operand_copies for event in row.events]
     hopeful.update(dict.fromkeys(operands, 0.0))
-    launches = [facts.place(row.operator) for it in found for row in it.rows[1:]]
-    time_ranges = [it.time_range for it in launches]
+    time_ranges = [it for one in found for row in one.rows[1:] for it in row.time_ranges]
+    launches = [Drop(time_ranges=time_ranges)] if time_ranges else []
     longest = max(found, key=lambda it: it.duration_ns)
     n_kernels = sum(len(row.kernels) for it in found for row in it.rows)
     n_each = count(round(n_kernels / len(found)), "kernel")
     yield Found(
         careful=[*replaced(careful), *gone],
-        hopeful=[*replaced(hopeful), *gone, Drop(time_ranges=time_ranges)],
+        hopeful=[*replaced(hopeful), *gone, *launches],
         advice="Compute attention with `torch.nn.functional.scaled_dot_product_attention`"
         + (", with its mask or bias as `attn_mask`" if _is_masked(found) else ""),
         evidence=(
@@ -129,13 +135,10 @@ def _forms(found: list[_Attention]) -> list[Form]:
         gradients = backward[same[0].softmax.tensors[0].numel]
         has_gradients = len(gradients) == len(same)
         timed = [*same, *(gradients if has_gradients else [])]
-        forms.append(
-            Form(
-                how="fused_attention_training" if has_gradients else "fused_attention",
-                operators=[same[0].products[0].operator, same[0].products[-1].operator],
-                events=[event for it in timed for row in it.rows for event in row.events],
-            )
-        )
+        how: How = "fused_attention_training" if has_gradients else "fused_attention"
+        products = [same[0].products[0], same[0].products[-1]]
+        events = [event for it in timed for row in it.rows for event in row.events]
+        forms += form_of(how, products, events)
     return forms
 
 
@@ -206,9 +209,25 @@ def _between_products(rows: list[Sized], softmax: int) -> slice:
 
 def _copies(facts: Facts, found: _Attention) -> list[int]:
     """Return the copies on the GPU between the operators of an attention."""
-    first, last = facts.place(found.rows[0].operator), facts.place(found.rows[-1].operator)
-    works = facts.launched_in([(first.lane, first.start_ns, last.start_ns)])
+    first, last = found.rows[0], found.rows[-1]
+    run = facts.run(first.operator)
+    if run is None:
+        lane, start_ns, _ = first.turn
+        works = facts.launched_in([(lane, start_ns, last.turn[1])])
+    else:
+        begin_ns, end_ns = (row.kernels[0].start_ns for row in (first, last))
+        of_graph = facts.once(_copies_of_calls).get(run.launch, [])
+        between = (bisect_left(of_graph, it, key=_START) for it in (begin_ns, end_ns))
+        works = of_graph[slice(*between)]
     return [work.event for work in works if "DtoD" in facts.name(work.event)]
+
+
+def _copies_of_calls(facts: Facts) -> dict[int | None, list[Activity]]:
+    """Return the memcpys of each call, in order of time."""
+    found: dict[int | None, list[Activity]] = defaultdict(list)
+    for copy in sorted(facts.copies, key=_START):
+        found[copy.call].append(copy)
+    return found
 
 
 def _reads(row: Sized, n_elements: int) -> bool:

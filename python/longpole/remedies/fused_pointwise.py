@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.engine.critical_path.changes import Drop
 from longpole.flops import is_pointwise
-from longpole.remedies.model import Form, Found, Remedy
-from longpole.remedies.rooflines import Sized, in_launch_order, in_shape, replaced
+from longpole.remedies.model import Found, Remedy
+from longpole.remedies.rooflines import (
+    Sized,
+    form_of,
+    in_launch_order,
+    in_shape,
+    replaced,
+    sized_kernels,
+)
 from longpole.words.wording import count
 
 if TYPE_CHECKING:
@@ -16,6 +23,7 @@ if TYPE_CHECKING:
 
     from longpole.devices.peaks import Peaks
     from longpole.remedies.facts import Facts
+    from longpole.remedies.model import Form
 
 # With fewer consecutive kernels, or smaller tensors, there is little to gain.
 _LEAST_IN_ROW: Final = 3
@@ -45,6 +53,8 @@ _REDUCTIONS: Final = frozenset(
     )
 )
 _CAT: Final = "aten::cat"
+
+_OPTIMIZER: Final = "Optimizer.step#"
 
 # Maximum ratio between the numbers of elements of operators that are fused, such as those of halves
 # of a tensor. Operators with one value for each row, such as a mean, have at least this many times
@@ -76,8 +86,10 @@ class _Row(NamedTuple):
 
 
 def _find(facts: Facts) -> Iterator[Found]:
-    steps = [step.time_range for step in facts.annotations("Optimizer.step#")]
+    steps = [step.time_range for step in facts.annotations(_OPTIMIZER)]
     of_optimizer = {work.event for work in facts.launched_in(steps)}
+    captured = (it for it in sized_kernels(facts) if it.was_captured_in(_OPTIMIZER))
+    of_optimizer.update(event for it in captured for event in it.events)
     rows: list[_Row] = []
     wide: list[_Row] = []
     for operators in in_launch_order(facts):
@@ -90,15 +102,15 @@ def _find(facts: Facts) -> Iterator[Found]:
         return
     careful = _times((row, _most_ns(facts.peaks, row)) for row in rows)
     hopeful = _times((row, _least_ns(row)) for row in wide)
-    launches = [facts.place(it.operator) for row in wide for it in row.operators[1:]]
-    time_ranges = [it.time_range for it in launches]
+    time_ranges = [it for row in wide for one in row.operators[1:] for it in one.time_ranges]
+    launches = [Drop(time_ranges=time_ranges)] if time_ranges else []
     longest = max(rows, key=lambda row: (row.window == facts.shown, row.duration_ns))
     n_kernels = round(facts.per_window(sum(len(row.operators) for row in rows)))
     names = [it.name.removeprefix("aten::") for it in longest.operators]
     dots = ", ..." if len(names) > 4 else ""  # noqa: PLR2004 - more would be hard to read
     yield Found(
         careful=replaced(careful),
-        hopeful=[*replaced(hopeful), Drop(time_ranges=time_ranges)],
+        hopeful=[*replaced(hopeful), *launches],
         advice="Fuse elementwise operators in a row (`torch.compile` of the function around them)",
         evidence=(
             f"{count(max(n_kernels, 1), 'kernel')} {facts.each} pass over the same "
@@ -116,14 +128,11 @@ def _forms(rows: list[_Row]) -> list[Form]:
     alike: dict[tuple[str, ...], list[_Row]] = defaultdict(list)
     for row in rows:
         alike[tuple(in_shape(it) for it in row.operators)].append(row)
-    return [
-        Form(
-            how="compiled",
-            operators=[it.operator for it in same[0].operators],
-            events=[event for row in same for it in row.operators for event in it.events],
-        )
-        for _, same in sorted(alike.items())
-    ]
+    forms = []
+    for _, same in sorted(alike.items()):
+        events = [event for row in same for it in row.operators for event in it.events]
+        forms += form_of("compiled", same[0].operators, events)
+    return forms
 
 
 def _times(fused: Iterable[tuple[_Row, float]]) -> dict[int, float]:

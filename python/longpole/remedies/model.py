@@ -42,6 +42,8 @@ class Form:
     """Time ranges of threads whose time is scaled as well."""
     detail: str = ""
     """Further data that the script needs: the name of an optimizer."""
+    source: int = 0
+    """The trace with the operators: 0 for this one, else the number of a trace of a capture."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,9 +12,9 @@ from longpole.engine.critical_path.changes import Drop, Replace
 from longpole.remedies.model import Form
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from longpole.engine.critical_path.changes import Change
+    from longpole.engine.critical_path.changes import Change, TimeRange
     from longpole.flops import Call, Tensor, Work
     from longpole.remedies.facts import Activity, Facts
     from longpole.remedies.model import How
@@ -30,12 +30,41 @@ _PRODUCTS: Final = ("aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm")
 
 @dataclass(frozen=True, eq=False)
 class Sized:
-    """All kernels that one operator launched."""
+    """All kernels that one operator launched, or that it captured and one launch of a graph ran."""
 
     facts: Facts
     operator: int
     name: str
     kernels: tuple[Activity, ...]
+
+    @property
+    def time_ranges(self) -> list[TimeRange]:
+        """When it ran on its thread; empty if it ran only while a graph was captured."""
+        if self.facts.run(self.operator) is not None:
+            return []
+        return [self.facts.place(self.operator).time_range]
+
+    @cached_property
+    def turn(self) -> tuple[int, int, int]:
+        """Its thread, when it was launched, and when it was captured before."""
+        run = self.facts.run(self.operator)
+        place = self.facts.place(self.operator if run is None else run.launch)
+        return place.lane, place.start_ns, 0 if run is None else run.operator.start_ns
+
+    @property
+    def end(self) -> tuple[int, int, int]:
+        """When it ended, as `turn` says when it began."""
+        run = self.facts.run(self.operator)
+        if run is None:
+            lane, _, end_ns = self.facts.place(self.operator).time_range
+            return lane, end_ns, 0
+        return *self.turn[:2], run.operator.end_ns
+
+    def was_captured_in(self, prefix: str) -> bool:
+        """Whether an event of some name enclosed it while a graph was captured."""
+        is_captured = self.facts.run(self.operator) is not None
+        around = self.facts.around(self.operator) if is_captured else ()
+        return any(name.startswith(prefix) for _, _, name in around)
 
     @cached_property
     def call(self) -> Call | None:
@@ -74,7 +103,7 @@ class Sized:
 
 
 def sized_kernels(facts: Facts) -> list[Sized]:
-    """List the operators that launched kernels directly; empty if kernels do not limit."""
+    """List the operators that launched or captured kernels; empty if kernels do not limit."""
     return facts.once(_sized_kernels)
 
 
@@ -83,8 +112,9 @@ def _sized_kernels(facts: Facts) -> list[Sized]:
         return []
     of_operator: dict[int, list[Activity]] = defaultdict(list)
     for kernel in facts.kernels:
-        if kernel.operator is not None and kernel.kind == "kernel":
-            of_operator[kernel.operator].append(kernel)
+        operator = facts.operator_of(kernel) if kernel.kind == "kernel" else None
+        if operator is not None:
+            of_operator[operator].append(kernel)
     facts.called_each([*of_operator])
     return [Sized(facts, it, facts.name(it), tuple(kernels)) for it, kernels in of_operator.items()]
 
@@ -95,13 +125,11 @@ def in_launch_order(facts: Facts) -> list[list[Sized]]:
 
 
 def _in_launch_order(facts: Facts) -> list[list[Sized]]:
-    lanes: dict[tuple[int, int], list[tuple[int, Sized]]] = defaultdict(list)
+    lanes: dict[tuple[int, int], list[Sized]] = defaultdict(list)
     for row in sized_kernels(facts):
-        place = facts.place(row.operator)
-        lanes[row.kernels[0].window, place.lane].append((place.start_ns, row))
+        lanes[row.kernels[0].window, row.turn[0]].append(row)
     return [
-        [row for _, row in sorted(rows, key=lambda row: (row[0], row[1].operator))]
-        for _, rows in sorted(lanes.items())
+        sorted(rows, key=lambda row: (row.turn, row.operator)) for _, rows in sorted(lanes.items())
     ]
 
 
@@ -163,14 +191,24 @@ def forms_of(rows: Iterable[Sized], how: How) -> list[Form]:
     for row in rows:
         if row.call is not None:
             alike[row.name, str([tensor.shape for tensor in row.tensors])].append(row)
-    return [
-        Form(
-            how=how,
-            operators=[max(same, key=lambda row: row.duration_ns).operator],
-            events=[event for row in same for event in row.events],
-        )
-        for _, same in sorted(alike.items())
+    forms = []
+    for _, same in sorted(alike.items()):
+        longest = max(same, key=lambda row: row.duration_ns)
+        forms += form_of(how, [longest], [event for row in same for event in row.events])
+    return forms
+
+
+def form_of(how: How, rows: Sequence[Sized], events: Sequence[int]) -> list[Form]:
+    """Return operators that a script can time; none if different traces contain them."""
+    runs = [row.facts.run(row.operator) for row in rows]
+    sources = {0 if run is None else run.operator.source for run in runs}
+    operators = [
+        row.operator if run is None else run.operator.event
+        for row, run in zip(rows, runs, strict=True)
     ]
+    if len(sources) > 1:
+        return []
+    return [Form(how=how, operators=operators, events=events, source=sources.pop())]
 
 
 def in_shape(row: Sized) -> str:

@@ -58,28 +58,52 @@ _INPUTS: Final = ("Input Dims", "Input type")
 _OF_BORDER: Final = ("process", "thread", "name", "start_ns", "duration_ns")
 
 
-class _Trace(Protocol):
-    """The parts of a trace used here."""
+class GraphTrace(Protocol):
+    """The parts of a trace that are used for its graphs; see `Trace`."""
 
     @property
-    def core(self) -> Core: ...
+    def core(self) -> Core:
+        """The results of the core."""
+        ...
+
     @property
-    def path(self) -> Path | None: ...
+    def path(self) -> Path | None:
+        """Path of the trace."""
+        ...
+
     @property
-    def capture_traces(self) -> Sequence[_Trace]: ...
+    def capture_traces(self) -> Sequence[GraphTrace]:
+        """Traces of the captures of its graphs."""
+        ...
+
     @property
-    def graph_nodes(self) -> pl.DataFrame: ...
+    def graph_nodes(self) -> pl.DataFrame:
+        """Each GPU activity of a graph launch, and the call that captured it."""
+        ...
+
     @property
-    def events(self) -> pl.DataFrame: ...
+    def events(self) -> pl.DataFrame:
+        """All events of the trace."""
+        ...
+
     @property
-    def launches(self) -> pl.DataFrame: ...
+    def launches(self) -> pl.DataFrame:
+        """The launch of each GPU activity."""
+        ...
+
     @property
-    def api_roles(self) -> pl.DataFrame: ...
+    def api_roles(self) -> pl.DataFrame:
+        """The role of each runtime API call."""
+        ...
+
     @property
-    def categories(self) -> list[str | None]: ...
-    def args(
-        self, category: str | None, names: Sequence[str] | None = None
-    ) -> pl.DataFrame | None: ...
+    def categories(self) -> list[str | None]:
+        """The categories of its events."""
+        ...
+
+    def args(self, category: str | None, names: Sequence[str] | None = None) -> pl.DataFrame | None:
+        """Return arguments of the events of a category."""
+        ...
 
 
 class _Captured(NamedTuple):
@@ -137,7 +161,7 @@ class _Graph(NamedTuple):
     batch: _Batch
 
 
-def graph_nodes(trace: _Trace, capture_traces: Sequence[_Trace]) -> pl.DataFrame:
+def graph_nodes(trace: GraphTrace, capture_traces: Sequence[GraphTrace]) -> pl.DataFrame:
     """List each GPU activity of a graph launch, with the columns of `Trace.graph_nodes`."""
     graphs = _graphs(trace)
     if not graphs:
@@ -158,7 +182,7 @@ def graph_nodes(trace: _Trace, capture_traces: Sequence[_Trace]) -> pl.DataFrame
     return _frame(rows)
 
 
-def has_captured_graphs(trace: _Trace) -> bool:
+def has_captured_graphs(trace: GraphTrace) -> bool:
     """Whether a trace launches graphs, and their capture may be known."""
     if not (trace.api_roles["role"].cast(pl.String) == "graph_launch").any():
         return False
@@ -166,7 +190,7 @@ def has_captured_graphs(trace: _Trace) -> bool:
     return bool(trace.capture_traces) or bool(names.str.contains(_BORDERS).any())
 
 
-def needed_captures(trace: _Trace, files: Sequence[Path]) -> list[Path]:
+def needed_captures(trace: GraphTrace, files: Sequence[Path]) -> list[Path]:
     """Return the files with the captures of the batches of a trace; all if a size is unknown."""
     sizes = {path: _size_of_file(path) for path in files}
     captured = [size for size in sizes.values() if size is not None]
@@ -206,7 +230,7 @@ class Unmatched(NamedTuple):
     """Captured batch sizes."""
 
 
-def unmatched(trace: _Trace) -> Unmatched | None:
+def unmatched(trace: GraphTrace) -> Unmatched | None:
     """Return the launches without a capture; None if there are none, or no capture at all."""
     nodes = trace.graph_nodes
     matched = nodes.filter(pl.col("captured_call").is_not_null())["launch"]
@@ -259,7 +283,7 @@ def _by_node(captures: Sequence[_Capture]) -> dict[int, tuple[int, _Captured]]:
 
 
 def _fitting(
-    graphs: Sequence[_Graph], captures: Sequence[_Capture], sources: Sequence[_Trace]
+    graphs: Sequence[_Graph], captures: Sequence[_Capture], sources: Sequence[GraphTrace]
 ) -> dict[int, _Capture]:
     """Choose the capture of each launch, by the number and kinds of nodes, then by the batch size.
 
@@ -337,7 +361,7 @@ def _sized(
 # Launched graphs.
 
 
-def _graphs(trace: _Trace) -> list[_Graph]:
+def _graphs(trace: GraphTrace) -> list[_Graph]:
     """List graph launches with their nodes, in order of graph and time."""
     roles = trace.api_roles.filter(pl.col("role") == "graph_launch").select(call="event")
     if roles.is_empty():
@@ -365,7 +389,7 @@ def _graphs(trace: _Trace) -> list[_Graph]:
     return sorted(found, key=lambda it: (it.graph or 0, it.nodes[0].start_ns))
 
 
-def _batches(trace: _Trace, launches: pl.Series) -> dict[int, _Batch]:
+def _batches(trace: GraphTrace, launches: pl.Series) -> dict[int, _Batch]:
     """Return the batch of each graph launch that is inside an annotation of a server."""
     found = trace.core.server_iterations()
     marks = pl.DataFrame() if found is None else frame_of(found[1])
@@ -405,7 +429,7 @@ def _in_order(nodes: list[_Node]) -> tuple[list[_Node], bool]:
 # Captured graphs.
 
 
-def _captures(trace: _Trace, source: int) -> Iterator[_Capture]:
+def _captures(trace: GraphTrace, source: int) -> Iterator[_Capture]:
     """List the calls of each capture that added nodes to a graph, in time order.
 
     Other threads of the process, such as that of autograd, take part in a capture.
@@ -434,7 +458,7 @@ def _captures(trace: _Trace, source: int) -> Iterator[_Capture]:
             yield _Capture(source, captured, *marks.get(border, unmarked))
 
 
-def _marks(trace: _Trace, borders: pl.Series) -> dict[int, tuple[int, str]]:
+def _marks(trace: GraphTrace, borders: pl.Series) -> dict[int, tuple[int, str]]:
     """Return the size and the mode of each capture that is inside an annotation with them."""
     is_annotation = pl.col("kind").cast(pl.String) == "annotation"
     names = trace.events.filter(is_annotation).select("event", pl.col("name").cast(pl.String))
@@ -448,7 +472,7 @@ def _marks(trace: _Trace, borders: pl.Series) -> dict[int, tuple[int, str]]:
     return {border: of_mark[mark] for border, mark in inside if mark is not None}
 
 
-def _texts_of_inputs(trace: _Trace) -> dict[int, str]:
+def _texts_of_inputs(trace: GraphTrace) -> dict[int, str]:
     texts: defaultdict[int, str] = defaultdict(str)
     for name in _INPUTS:
         for event, text in _arguments(trace, name).items():
@@ -465,7 +489,7 @@ def _kind(name: str, role: str) -> str:
 _Call = tuple[int, str, object, int, "int | None", str]
 
 
-def _node_calls(trace: _Trace) -> list[_Call]:
+def _node_calls(trace: GraphTrace) -> list[_Call]:
     """List launch, memcpy and memset calls that are not inside another call."""
     columns = ("event", "kind", "name", "process", "start_ns", "parent")
     roles = trace.api_roles.select("event", pl.col("role").cast(pl.String))
@@ -502,7 +526,7 @@ def _spans(borders: pl.DataFrame) -> Iterator[tuple[int, object, int, int]]:
             yield border, process, begin_ns, start_ns
 
 
-def _arguments(trace: _Trace, name: str) -> dict[int, object]:
+def _arguments(trace: GraphTrace, name: str) -> dict[int, object]:
     """Return an argument of GPU activities and of calls by event, if present."""
     found: dict[int, object] = {}
     for category in trace.categories:

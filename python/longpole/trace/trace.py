@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from longpole._core import Facts as CoreFacts
     from longpole._core import Trace as CoreTrace
     from longpole.answer.after import AfterRemedies
     from longpole.answer.answer import Answer
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.path import CriticalPath
     from longpole.engine.question import End, QuestionParts
     from longpole.engine.recording_cost import RecordingCost
+    from longpole.remedies.captured import CapturedKernels
     from longpole.remedies.facts import Facts
     from longpole.remedies.gains import Gain
     from longpole.remedies.parts import VerdictParts
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 _LEAST_SPREAD: Final = 0.01
 
 _LAST_NS: Final = 2**63 - 1
+
+_BEGINS_CAPTURE: Final = "BeginCapture"
 
 # Number of answers that are kept with a trace, so that many windows do not fill the memory.
 _MOST_KEPT: Final = 4
@@ -95,7 +99,18 @@ class Trace(TraceTables):
         """
         from longpole.trace.captures import graph_nodes
 
+        if self._as_recorded is not None:
+            return self._as_recorded.graph_nodes
         return graph_nodes(self, self.capture_traces)
+
+    @cached_property
+    def captured_kernels(self) -> CapturedKernels | None:
+        """The operators that captured the kernels of its CUDA graphs, for remedies."""
+        from longpole.trace.captured_kernels import captured_kernels
+
+        if self._as_recorded is not None:
+            return self._as_recorded.captured_kernels
+        return captured_kernels(self)
 
     @cached_property
     def launches(self) -> pl.DataFrame:
@@ -556,8 +571,18 @@ class Trace(TraceTables):
             recorded_ns=self._recorded_ns(window, step_name),
             n_earlier=n_earlier,
         )
+
+        def captures() -> CapturedKernels | None:
+            is_known = self.capture_traces or _contains_capture(self._core, facts)
+            return self.captured_kernels if is_known else None
+
         return parts, lambda options: Facts(
-            facts, parts, options, devices, lambda: (it.facts(options) for it in at_ends())
+            facts,
+            parts,
+            options,
+            devices,
+            lambda: (it.facts(options) for it in at_ends()),
+            captures=captures,
         )
 
     @cached_property
@@ -791,3 +816,10 @@ class Trace(TraceTables):
         from longpole.report.html import html
 
         return html(self.blocks())
+
+
+def _contains_capture(core: CoreTrace, facts: CoreFacts) -> bool:
+    """Whether a trace contains the capture of a graph itself."""
+    lanes = [row["lane"] for row in core.lanes().to_dicts() if row["device"] is None]
+    names = facts.names_in([(lane, -_LAST_NS, _LAST_NS) for lane in lanes])
+    return any(_BEGINS_CAPTURE in name for name, *_ in names)

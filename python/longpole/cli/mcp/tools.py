@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 Answer = dict[str, Any]
 
 _WINDOW: Final = ("step", "window", "step_name", "step_time")
+_FILES: Final = ("capture_trace",)
+"""Options that name files."""
 _MOST_ROWS: Final = 50
 _MOST_EVENTS: Final = 20
 _MOST_VALUES: Final = 100
@@ -60,10 +62,10 @@ class Tool:
 _TRACE: Final = {"trace": "Path of the trace"}
 TOOLS: Final[Mapping[str, Tool]] = {
     "traces": Tool({}),
-    "summary": Tool(_TRACE, (*_WINDOW, "top")),
+    "summary": Tool(_TRACE, (*_WINDOW, "top", "capture_trace")),
     "path": Tool(_TRACE, (*_WINDOW, "in_order", "top")),
-    "whatif": Tool(_TRACE, (*_WINDOW, "scale", "drop", "remove_wait", "remedy")),
-    "table": Tool(_TRACE, (*_WINDOW, "where", "sort", "top")),
+    "whatif": Tool(_TRACE, (*_WINDOW, "scale", "drop", "remove_wait", "remedy", "capture_trace")),
+    "table": Tool(_TRACE, (*_WINDOW, "where", "sort", "top", "capture_trace")),
     "check": Tool(_TRACE, has_events=False),
     "diff": Tool(
         {"base": "Trace, or folder of traces, before", "new": "The same after"},
@@ -129,7 +131,9 @@ def call(name: str, arguments: Mapping[str, Any], folders: Sequence[Path]) -> An
         if name == "traces":
             return _listed(folders)
         files = {file: checked(arguments[file], folders) for file in TOOLS[name].files}
-        words = _words(name, arguments, files)
+        named = {it: arguments[it] for it in _FILES if it in arguments}
+        paths = {it: [checked(path, folders) for path in named[it]] for it in named}
+        words = _words(name, {**arguments, **paths}, files)
     except (click.UsageError, OSError, ValueError) as error:
         return bounded(_error(Problem.of(error)), _MOST_ROWS)
     answer = bounded(_told([name, *words, "--json"]), _MOST_ROWS)
@@ -243,6 +247,8 @@ def _property(option: click.Option) -> Schema:
 def _type(option: click.Option) -> str | list[str]:
     if option.is_flag:
         return "boolean"
+    if isinstance(option.type, click.Path):
+        return "string"
     whole = isinstance(option.type, click.types.IntParamType)
     return "integer" if whole else ["string", "number"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from longpole.formats.convert.operator_script import FUNCTIONS, recorded_inputs
@@ -257,10 +258,14 @@ def remedy_script(trace: Trace, remedy: str, forms: Sequence[Form]) -> str:
     if not forms:
         message = f"no operators of {remedy} can be timed: record shapes, or choose another remedy"
         raise ValueError(message)
-    inputs = recorded_inputs(trace, [event for form in forms for event in form.operators])
-    names = trace.events["name"]
+    sources = [trace, *(trace.capture_traces if any(form.source for form in forms) else ())]
+    chosen: dict[int, list[int]] = defaultdict(list)
+    for form in forms:
+        chosen[form.source] += form.operators
+    recorded = {it: recorded_inputs(sources[it], events) for it, events in chosen.items()}
     lines = []
     for form in forms:
+        inputs, names = recorded[form.source], sources[form.source].events["name"]
         operators = ", ".join(
             _operator(str(names[event]), event, inputs) for event in form.operators
         )
