@@ -10,10 +10,11 @@ from longpole.diffs.judgement import (
     is_beyond_noise,
     judge,
     judge_step,
-    limits_of,
     moderated_t,
     too_few,
 )
+from longpole.diffs.runs import joint_lengths
+from longpole.diffs.samples import Sampling, sampling_of
 
 
 def test_noise_alone_seldom_stands_out_and_a_change_does():
@@ -56,10 +57,38 @@ def test_an_open_verdict_says_what_leaves_it_open():
 def test_every_nth_step_that_differs_on_both_sides_alike_is_no_noise():
     base = {step: 100.0 + 50 * (step % 2) + step / 10 for step in range(8)}
     new = {step: 1.1 * length for step, length in base.items()}
-    assert limits_of(base, new) == pytest.approx((0.1, 0.1))
-    assert limits_of({1: 1.0}, {1: 2.0}) is None
+    assert sampling_of(base, new).limits(base, new) == pytest.approx((0.1, 0.1))
+    assert Sampling().limits({1: 1.0}, {1: 2.0}) is None
     few = too_few((1, 1), are_runs=False)
     assert (few.outcome, few.open_by) == ("inconclusive", "noise")
+
+
+@pytest.mark.parametrize("cycle", [2, 3, 4])
+def test_steps_that_come_in_cycles_are_compared_by_cycle(cycle):
+    n_held = 0
+    for seed in range(40):
+        dice = np.random.default_rng(seed)
+        base = dict(enumerate(100 + dice.standard_normal(4 * cycle + 1)))
+        new = {it: 100 + dice.standard_normal() + 30 * (it % cycle == 0) for it in base}
+        sampling = sampling_of(base, new)
+        assert sampling.cycle == cycle
+        low, high = sampling.limits(base, new)
+        assert high - low < 0.05
+        n_held += low <= 0.3 / cycle <= high
+    assert n_held >= 0.9 * 40
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_steps_that_only_vary_are_each_a_sample(seed):
+    dice = np.random.default_rng(seed)
+    base, new = (dict(enumerate(100 + dice.standard_normal(12))) for _ in range(2))
+    assert sampling_of(base, new).cycle == 1
+
+
+def test_ranks_that_are_late_by_turns_make_no_step_longer():
+    turns = [{1: 10.0, 2: 14.0, 3: 10.0}, {1: 14.0, 2: 10.0, 3: 14.0}, {1: 12.0, 2: 12.0, 3: 12.0}]
+    assert sum(joint_lengths(turns).values()) == pytest.approx(38.0)
+    assert joint_lengths([{1: 10.0, 2: 10.0}, {1: 30.0, 2: 30.0}]) == {1: 30.0, 2: 30.0}
 
 
 def test_a_step_is_judged_by_where_it_lies_among_the_others():

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from longpole.diffs.account import path_changes
 from longpole.diffs.counts import counts_of
-from longpole.diffs.judgement import FEWEST
 from longpole.diffs.machine import Machine, Threads, machine_of, mean_on_one_machine_ns
 from longpole.diffs.predictions import predictions
 from longpole.diffs.remains import is_gone
@@ -19,6 +18,7 @@ from longpole.diffs.rewrites import (
     signed_alone,
 )
 from longpole.diffs.runs import has_shapes
+from longpole.diffs.samples import FEWEST
 from longpole.diffs.setups import differing, setups_of
 from longpole.diffs.values import Counts
 

@@ -18,12 +18,14 @@ from itertools import product
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Final
 
-from longpole.diffs.judgement import FEWEST, Intervals, limits_of
+from longpole.diffs.judgement import Intervals
 from longpole.diffs.machine import has_python, mean_on_one_machine_ns, most_of_python_ns
+from longpole.diffs.runs import joint_lengths
+from longpole.diffs.samples import FEWEST, Sampling, sampling_of
 from longpole.rows.statistics.ranks import robust_spread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from longpole.diffs.judgement import Interval
     from longpole.diffs.machine import Machine
@@ -89,15 +91,13 @@ def intervals_of(
         not comparable.
     """
     are_timed = all(len(side.timed_ns) >= FEWEST for side in sides)
-    if are_timed:
-        timed = [dict(enumerate(map(float, side.timed_ns))) for side in sides]
-        estimated = _changes(timed[0], timed[1])
-    else:
-        estimated = _changes(*(_lengths(side, None) for side in sides))
+    base, new = (_timed(side) if are_timed else _lengths(side, None) for side in sides)
+    sampling = Sampling() if are_timed else sampling_of(*(_lengths(side, 0.0) for side in sides))
+    estimated = _changes(base, new, sampling)
     if estimated is None:
         return None
     if not are_timed:
-        others = _at_costs(sides, from_none=are_recorded_alike)
+        others = _at_costs(sides, sampling, from_none=are_recorded_alike)
     else:
         # Two timings of one program may differ by more than their noise, so the recorded steps of
         # the same work have to agree.
@@ -107,7 +107,13 @@ def intervals_of(
     whole = at_any_cost if change is None else _hull([at_any_cost, (change, change)])
     if has_python(pair[0]) != has_python(pair[1]):
         at_any_cost, whole = (_with_python(it, pair) for it in (at_any_cost, whole))
-    return Intervals(whole, at_any_cost, estimated, _spread_of(sides, are_timed=are_timed))
+    spread = max(map(_spread_of, (sampling.of(base), sampling.of(new))))
+    return Intervals(whole, at_any_cost, estimated, spread)
+
+
+def _timed(side: Runs) -> Lengths:
+    """Return the steps that were timed without the profiler."""
+    return dict(enumerate(map(float, side.timed_ns)))
 
 
 def _with_python(interval: Interval, pair: tuple[Side, Side]) -> Interval:
@@ -121,21 +127,21 @@ def _hull(intervals: Sequence[Interval]) -> Interval:
     return min(low for low, _ in intervals), max(high for _, high in intervals)
 
 
-def _changes(base: Mapping[int, float], new: Mapping[int, float]) -> Interval | None:
+def _changes(base: Lengths, new: Lengths, sampling: Sampling) -> Interval | None:
     """Return the interval of the change of steps or runs, with that of their mean."""
-    limits = limits_of(base, new)
+    limits = sampling.limits(base, new)
     if limits is None:
         return None
     change = fmean(new.values()) / max(fmean(base.values()), 1.0) - 1
     return _hull([limits, (change, change)])
 
 
-def _at_costs(sides: Sequence[Runs], *, from_none: bool) -> list[Interval]:
+def _at_costs(sides: Sequence[Runs], sampling: Sampling, *, from_none: bool) -> list[Interval]:
     """Return the interval of the change at each recording cost."""
     found: list[Interval] = []
     for cost_ns, scale in product(_costs_ns(sides, from_none=from_none), _scales(sides)):
         lengths = [_lengths(side, cost_ns, by) for side, by in zip(sides, scale, strict=True)]
-        found += filter(None, [_changes(lengths[0], lengths[1])])
+        found += filter(None, [_changes(lengths[0], lengths[1], sampling)])
     return found
 
 
@@ -184,15 +190,13 @@ def _lengths(side: Runs, cost_ns: float | None, by: float = 1.0) -> Lengths:
 
 
 def _run_lengths(run: Sequence[Side], cost_ns: float | None) -> Lengths:
-    """Return the length of each step of a run: that of its longest rank."""
-    of_ranks = [
-        dict(zip(side.steps["step"].to_list(), _side_lengths(side, cost_ns), strict=True))
-        for side in run
-    ]
-    common = set.intersection(*(set(each) for each in of_ranks))
-    if not common:
-        return of_ranks[0]
-    return {step: max(each[step] for each in of_ranks) for step in sorted(common)}
+    """Return the length of each step of a run at a recording cost."""
+    return joint_lengths(
+        [
+            dict(zip(side.steps["step"].to_list(), _side_lengths(side, cost_ns), strict=True))
+            for side in run
+        ]
+    )
 
 
 def _side_lengths(side: Side, cost_ns: float | None) -> list[float]:
@@ -247,11 +251,6 @@ def _change_on_one_machine(
     return share * new_ns / max(base_ns, 1.0) - 1
 
 
-def _spread_of(sides: Sequence[Runs], *, are_timed: bool) -> float:
-    """Return the robust spread of the steps, or of the runs, of the side where it is greater."""
-    values = [
-        side.timed_ns if are_timed else tuple(_lengths(side, None).values()) for side in sides
-    ]
-    return max(
-        math.expm1(robust_spread([math.log(max(it, 1.0)) for it in each])) for each in values
-    )
+def _spread_of(lengths: Lengths) -> float:
+    """Return the robust spread of the steps, or of the runs, of a side."""
+    return math.expm1(robust_spread([math.log(max(it, 1.0)) for it in lengths.values()]))

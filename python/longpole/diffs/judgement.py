@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from statistics import NormalDist, median
 from typing import TYPE_CHECKING, Final
 
-from longpole.rows.statistics.ranks import median_limits, robust_spread, shift_limits
+from longpole.diffs.samples import FEWEST
 from longpole.words.wording import count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -31,14 +31,6 @@ if TYPE_CHECKING:
     Steps = NDArray[np.float64]
 
 Interval = tuple[float, float]
-
-_LEVEL: Final = 0.05
-FEWEST: Final = 4
-"""Minimum number of runs or steps of each side."""
-_FEWEST_PAIRS: Final = 6
-
-# Steps are paired if that reduces their spread to this share.
-_PAIRED_BELOW: Final = 0.7
 
 _BETWEEN_RUNS: Final = (
     "One run of each side does not show how much runs differ: give several runs of each side."
@@ -141,17 +133,6 @@ def _open_by(found: Intervals, gate: float) -> OpenBy:
     return "spread" if min(abs(low), abs(high)) > gate else "gate"
 
 
-def limits_of(base: Mapping[int, float], new: Mapping[int, float]) -> tuple[float, float] | None:
-    """Return the limits of the change of steps or runs, given by number; None if there are few.
-
-    Those with the same number are paired if that reduces noise, for example if every second step
-    does something else.
-    """
-    if min(len(base), len(new)) < FEWEST:
-        return None
-    return _paired_limits(base, new) or _limits([*base.values()], [*new.values()])
-
-
 def judge_step(others: Sequence[float], length_ns: float, gate: float) -> Judgement:
     """Compare one step with the other steps of its run."""
     if len(others) < FEWEST:
@@ -168,27 +149,6 @@ def judge_step(others: Sequence[float], length_ns: float, gate: float) -> Judgem
     if ends[1] < 0:
         return Judgement("improvement", ends, (where, "It is shorter than every other step."))
     return Judgement("neutral", ends, (where, "Other steps are as long."))
-
-
-def _paired_limits(
-    base: Mapping[int, float], new: Mapping[int, float]
-) -> tuple[float, float] | None:
-    """Return the limits of a step's median change; None if pairing steps reduces no spread."""
-    if [*base] != [*new] or len(base) < _FEWEST_PAIRS:
-        return None
-    changes = [math.log(max(new[step], 1.0) / max(base[step], 1.0)) for step in base]
-    logs = [[math.log(max(each, 1.0)) for each in side.values()] for side in (base, new)]
-    apart = [robust_spread(each) for each in logs]
-    if robust_spread(changes) > _PAIRED_BELOW * math.hypot(*apart):
-        return None
-    _, limits = median_limits(changes, _LEVEL)
-    return None if limits is None else (math.expm1(limits.low), math.expm1(limits.high))
-
-
-def _limits(base: Sequence[float], new: Sequence[float]) -> tuple[float, float] | None:
-    logs = [[math.log(max(each, 1.0)) for each in side] for side in (base, new)]
-    _, limits = shift_limits(logs[0], logs[1], _LEVEL)
-    return None if limits is None else (math.expm1(limits.low), math.expm1(limits.high))
 
 
 def _spread(lengths: Sequence[float]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.diffs.sides import one_of, side_of
@@ -10,7 +11,7 @@ from longpole.jobs.trace_set import TraceSet
 from longpole.trace.trace import Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from longpole.diffs.sides import Side
     from longpole.engine.question import Question
@@ -39,12 +40,12 @@ class Runs:
     @property
     def means_ns(self) -> list[float]:
         """Return the mean step of each run."""
-        return [sum(run.values()) / len(run) for run in map(lengths_ns, self.runs)]
+        return [fmean(run.values()) for run in map(lengths_ns, self.runs)]
 
     @property
     def recorded_means_ns(self) -> list[float]:
         """Return the mean step of each run as recorded."""
-        return [max(side.recorded_mean_ns for side in run) for run in self.runs]
+        return [fmean(run.values()) for run in map(recorded_lengths_ns, self.runs)]
 
     @property
     def timed_ns(self) -> tuple[int, ...]:
@@ -181,10 +182,39 @@ def _apart_ns(side: Side) -> float:
     return side.mean_ns - float(waits_ns) / side.n_steps
 
 
-def lengths_ns(run: Sequence[Side]) -> dict[int, int]:
-    """Return the length of each step of a run: that of its longest rank."""
-    of_ranks = [dict(zip(side.steps["step"], side.lengths_ns, strict=True)) for side in run]
-    common = set.intersection(*(set(each) for each in of_ranks))
-    if not common:
-        return of_ranks[0]
-    return {step: max(each[step] for each in of_ranks) for step in sorted(common)}
+def lengths_ns(run: Sequence[Side]) -> dict[int, float]:
+    """Return the length of each step of a run."""
+    return joint_lengths(
+        [dict(zip(side.steps["step"], map(float, side.lengths_ns), strict=True)) for side in run]
+    )
+
+
+def recorded_lengths_ns(run: Sequence[Side]) -> dict[int, float]:
+    """Return the length of each step of a run as recorded."""
+    return joint_lengths(
+        [
+            dict(zip(side.steps["step"], map(float, side.recorded_lengths_ns), strict=True))
+            for side in run
+        ]
+    )
+
+
+def joint_lengths(of_ranks: Sequence[Mapping[int, float]]) -> dict[int, float]:
+    """Return the length of each step that all ranks have.
+
+    Ranks that wait for each other take equally long for all steps together, but not for each one:
+    what is late on one rank may be earlier in its next step. The longest rank of each step would
+    count both. A step is therefore as long as that of the ranks in the mean, and the mean step as
+    long as that of the slowest rank.
+
+    Examples
+    --------
+    >>> joint_lengths([{1: 10.0, 2: 14.0}, {1: 14.0, 2: 10.0}])
+    {1: 12.0, 2: 12.0}
+    """
+    common = sorted(set.intersection(*(set(each) for each in of_ranks)))
+    if len(of_ranks) == 1 or not common:
+        return dict(of_ranks[0])
+    means = [fmean(each[step] for step in common) for each in of_ranks]
+    by = max(means) / max(fmean(means), 1.0)
+    return {step: by * fmean(each[step] for each in of_ranks) for step in common}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.diffs.judgement import FEWEST
 from longpole.diffs.machine import HOST_KINDS
+from longpole.diffs.samples import FEWEST
 from longpole.diffs.setups import described, differing
 from longpole.jobs.findings import listed
 from longpole.words.path_kinds import MEANINGS
