@@ -184,12 +184,13 @@ def test_a_wait_that_was_added_is_named_with_at_most_the_change(tmp_path, seed):
 
 
 def _renamed(item):
-    """Return annotations with other names, and Python functions with other lines."""
+    """Return annotations and functions with other names, and functions with other lines."""
     if not isinstance(item, Frame):
         return [item]
     if item.name.startswith("Optimizer."):
         return [replace(item, name=item.name.replace("Optimizer", "own"))]
-    return [replace(item, name=re.sub(r"\((\d+)\)", r"(1\1)", item.name))]
+    name = re.sub(r"\((\d+)\)", r"(1\1)", item.name)
+    return [replace(item, name=name.replace(": main", ": run").replace(": backward", ": run_back"))]
 
 
 @pytest.mark.parametrize("has_python", [False, True])

@@ -2,7 +2,7 @@
 
 Names that both sides have are never changed. Of the others, runtime API calls of two vendors
 correspond if they have the same role, Python functions if only their line differs, and annotations
-if they begin with the same operator, in the same order.
+and other functions if they begin with the same operator, in the same order.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     Key = tuple[str, str | None]
     Pair = tuple[tuple[str | None, ...], tuple[str | None, ...]]
+
+# Kinds of events that only group others, so that their place tells what they are.
+_WITH_PLACE: Final = ("annotation", "python")
 
 # The line of a Python function, as in "train.py(88): main".
 _LINE: Final = re.compile(r"\(\d+\)(?=: )")
@@ -82,11 +85,11 @@ def _by_role(side: Side, names: Mapping[Key, list[int]]) -> Iterable[tuple[Key, 
 
 
 def _by_place(side: Side, names: Mapping[Key, list[int]]) -> Iterable[tuple[Key, Hashable]]:
-    """Return the first operator inside annotations, and their order among those with the same."""
+    """Return the first operator inside annotations and functions, and their order among these."""
     first = {
         key: min(events)
         for key, events in names.items()
-        if key[0] == "host_gap" and events and side.events["kind"][events[0]] == "annotation"
+        if key[0] == "host_gap" and events and side.events["kind"][events[0]] in _WITH_PLACE
     }
     if not first:
         return
@@ -94,7 +97,8 @@ def _by_place(side: Side, names: Mapping[Key, list[int]]) -> Iterable[tuple[Key,
     n_like: dict[Hashable, int] = defaultdict(int)
     for key, event in sorted(first.items(), key=lambda item: item[1]):
         per_step = round(len(names[key]) / side.n_steps, 2)
-        place = (_first_inside(side, event, operators), per_step)
+        kind = side.events["kind"][event]
+        place = (kind, _first_inside(side, event, operators), per_step)
         yield key, (*place, n_like[place])
         n_like[place] += 1
 

@@ -32,6 +32,7 @@ from longpole.diffs.runs import (
     traces_of,
     whole_ranks,
 )
+from longpole.diffs.samples import FEWEST
 from longpole.diffs.sentences import sentence
 from longpole.diffs.setups import differing, setups_of
 from longpole.diffs.sides import side_of
@@ -158,8 +159,8 @@ def diff_steps(
     step
         The number of the step.
     against
-        The number of another step; by default all other complete steps, with the path of the step
-        of median length.
+        The number of another step; by default all other complete steps that are not much longer or
+        shorter than their median, with the path of the step of median length.
     gate, step_name, data_load, as_recorded
         As for `diff`.
 
@@ -175,9 +176,11 @@ def diff_steps(
         message = "the trace has no other complete step to compare with"
         raise WindowError(message)
     base = side_of(trace, asked, others if against is None else (against,))
+    unusual = _unusual(base)
+    base = base.with_steps(set(base.steps["step"]) - set(unusual))
     new = side_of(trace, asked, (step,))
     work = work_of(base, new)
-    judgement = judge_step(base.lengths_ns, new.mean_ns, gate)
+    judgement = judge_step(base.lengths_ns, new.mean_ns, gate, unusual)
     sides = [Runs(((base,),)), Runs(((new,),))]
     evidence = Evidence(
         is_one_program=True,
@@ -338,6 +341,17 @@ def _facts(side: Side, runs: Runs) -> DiffSide:
         notes=() if cost is None else tuple(timing_notes(cost)),
         peak_memory_bytes=peak_memory_bytes(side),
     )
+
+
+def _unusual(side: Side) -> tuple[int, ...]:
+    """Return the steps that are much longer or shorter than the median; none if few are not."""
+    median_ns = median(side.lengths_ns)
+    unusual = [
+        step
+        for step, ns in zip(side.steps["step"].to_list(), side.lengths_ns, strict=True)
+        if not median_ns <= _OUTLIER * ns <= _OUTLIER**2 * median_ns
+    ]
+    return tuple(unusual) if side.n_steps - len(unusual) >= FEWEST else ()
 
 
 def _outliers(side: Side) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from longpole.diffs.account import path_changes
 from longpole.diffs.counts import counts_of
@@ -21,6 +21,7 @@ from longpole.diffs.runs import has_shapes
 from longpole.diffs.samples import FEWEST
 from longpole.diffs.setups import differing, setups_of
 from longpole.diffs.values import Counts
+from longpole.remedies.catalogue import remedies, remedy_of
 
 if TYPE_CHECKING:
     from longpole.diffs.changes import Work
@@ -29,12 +30,6 @@ if TYPE_CHECKING:
     from longpole.diffs.sides import Side
     from longpole.diffs.values import LateRank, PathChange, Prediction
     from longpole.trace.trace import Trace
-
-_OF_WAITS: Final = frozenset({"communication_overlap", "stream_waits", "late_rank"})
-"""Remedies of waits that the speed of other ranks changes, too."""
-
-# The causes that these remedies address also slow down operators that did not change.
-_SLOW_ALL_OPERATORS: Final = frozenset({"interpreter_lock", "host_threads"})
 
 
 @dataclass(frozen=True)
@@ -69,7 +64,7 @@ def evidence_of(
     if any(it.is_grave for side in sides for it in side.damage):
         return Evidence(is_one_program=True, predictions=(), counts=())
     base, new = pair
-    compared = _machine(base, new, sides) if are_single(sides) else None
+    compared = _machine(base, new, sides)
     machine = compared if isinstance(compared, Machine) else None
     counts = counts_of(base, new)
     contents = (contents_of(base), contents_of(new))
@@ -130,7 +125,9 @@ def _unseen(sides: list[Runs]) -> frozenset[str] | None:
     """
     if len(_options(sides)) > 1:
         return None
-    return _OF_WAITS if any(len(run) > 1 for side in sides for run in side.runs) else frozenset()
+    if all(len(run) == 1 for side in sides for run in side.runs):
+        return frozenset()
+    return frozenset(one.id for one in remedies() if one.depends_on_ranks)
 
 
 def _share_on_one_machine(side: Side, machine: Machine | None) -> float:
@@ -154,11 +151,15 @@ def _machine(base: Side, new: Side, sides: list[Runs]) -> Machine | Threads | No
     fast the recording ran. Threads that compete for the interpreter lock or for cores make all
     operators slower.
     """
-    named = {row.remedy for side in (base, new) for row in side.verdict.remedies if row.named}
+    named = [row.remedy for side in (base, new) for row in side.verdict.remedies if row.named]
     is_partly_timed = (base.is_timed or new.is_timed) and not are_timed(sides)
-    if is_partly_timed or named & _SLOW_ALL_OPERATORS:
+    if is_partly_timed or any(remedy_of(name).slows_all_operators for name in named):
         return None
-    return machine_of(base, new)
+    each = [
+        [rank for run in side.runs for rank in run if rank.trace.rank == described.trace.rank]
+        for side, described in zip(sides, (base, new), strict=True)
+    ]
+    return machine_of(each[0], each[1])
 
 
 def _are_recorded_alike(sides: list[Runs]) -> bool:

@@ -22,6 +22,7 @@ from longpole.diffs.judgement import Intervals
 from longpole.diffs.machine import has_python, mean_on_one_machine_ns, most_of_python_ns
 from longpole.diffs.runs import joint_lengths
 from longpole.diffs.samples import FEWEST, Sampling, sampling_of
+from longpole.diffs.sides import one_of
 from longpole.rows.statistics.ranks import robust_spread
 
 if TYPE_CHECKING:
@@ -40,7 +41,11 @@ N_COSTS: Final = 11
 # The cost of an operator at the upper bound of a step, at its estimate and at its lower bound.
 _OF_COST: Final = (0.65, 1.0, 1.3)
 
-# Without the most that recording Python functions may cost, at least this part of a step is left.
+# Host events that cost something to record, and the most that one costs, in operators (launches).
+_RECORDED: Final = ("operator", "runtime", "annotation")
+_DEAREST: Final = 2.0
+
+# Without the most that recording may cost, at least this part of a step is left.
 _LEAST_LEFT: Final = 0.2
 
 # Operators of machines that differ by less run at the same speed.
@@ -139,9 +144,10 @@ def _changes(base: Lengths, new: Lengths, sampling: Sampling) -> Interval | None
 def _at_costs(sides: Sequence[Runs], sampling: Sampling, *, from_none: bool) -> list[Interval]:
     """Return the interval of the change at each recording cost."""
     found: list[Interval] = []
-    for cost_ns, scale in product(_costs_ns(sides, from_none=from_none), _scales(sides)):
-        lengths = [_lengths(side, cost_ns, by) for side, by in zip(sides, scale, strict=True)]
-        found += filter(None, [_changes(lengths[0], lengths[1], sampling)])
+    for cost_ns in _costs_ns(sides, from_none=from_none):
+        for scale in product(*(_scales(side, cost_ns) for side in sides)):
+            lengths = [_lengths(side, cost_ns, by) for side, by in zip(sides, scale, strict=True)]
+            found += filter(None, [_changes(lengths[0], lengths[1], sampling)])
     return found
 
 
@@ -168,14 +174,26 @@ def _costs_ns(sides: Sequence[Runs], *, from_none: bool) -> list[float]:
     return [float(cost_ns) for cost_ns in np.linspace(first, most, N_COSTS)]
 
 
-def _scales(sides: Sequence[Runs]) -> list[tuple[float, float]]:
-    """Return the factors on both sides' steps that times measured without the profiler leave."""
-    each: list[list[float]] = []
-    for side in sides:
-        known = side.range_ns if side.range_source == "measured" else None
-        [mean_ns, *_] = side.means_ns
-        each.append([1.0] if known is None else [it / max(mean_ns, 1.0) for it in known])
-    return list(product(each[0], each[1]))
+def _scales(side: Runs, cost_ns: float) -> list[float]:
+    """Return the factors that are possible on the steps of a side at a recording cost.
+
+    Times that were measured without the profiler leave a range. A side that does not tell what
+    recording cost takes the cost of the other side, of which an unknown part delayed its steps.
+    """
+    [mean_ns, *_] = side.means_ns
+    if side.range_ns is not None and side.range_source == "measured":
+        return [it / max(mean_ns, 1.0) for it in side.range_ns]
+    shares = [_least_share(trace, cost_ns) for run in side.runs for trace in run]
+    return [1.0] if min(shares) == 1 else [1.0, min(shares)]
+
+
+def _least_share(side: Side, cost_ns: float) -> float:
+    """Return the least of a step that is left at a cost which the trace itself does not tell."""
+    cost = side.trace.removed_cost
+    if cost is None or cost["status"] != "unknown" or not (side.has_steps and cost_ns):
+        return 1.0
+    n_events = side.events.filter(one_of("kind", _RECORDED)).height / side.n_steps
+    return max(1 - _DEAREST * cost_ns * n_events / max(side.mean_ns, 1.0), _LEAST_LEFT)
 
 
 def _lengths(side: Runs, cost_ns: float | None, by: float = 1.0) -> Lengths:

@@ -18,7 +18,7 @@ from statistics import NormalDist, median
 from typing import TYPE_CHECKING, Final
 
 from longpole.diffs.samples import FEWEST
-from longpole.words.wording import count
+from longpole.words.wording import count, listing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,8 +133,10 @@ def _open_by(found: Intervals, gate: float) -> OpenBy:
     return "spread" if min(abs(low), abs(high)) > gate else "gate"
 
 
-def judge_step(others: Sequence[float], length_ns: float, gate: float) -> Judgement:
-    """Compare one step with the other steps of its run."""
+def judge_step(
+    others: Sequence[float], length_ns: float, gate: float, unusual: Sequence[int] = ()
+) -> Judgement:
+    """Compare one step with the usual ones of the other steps of its run."""
     if len(others) < FEWEST:
         are = "is" if len(others) == 1 else "are"
         few = f"{count(len(others), 'other step')} {are} too few to tell what is usual."
@@ -142,6 +144,10 @@ def judge_step(others: Sequence[float], length_ns: float, gate: float) -> Judgem
     change = length_ns / median(others) - 1
     ends = (length_ns / max(others) - 1, length_ns / min(others) - 1)
     where = f"The other {count(len(others), 'step')} differ by {_spread(others)} themselves."
+    if unusual:
+        left_out = listing([str(step) for step in unusual])
+        steps = "step" if len(unusual) == 1 else "steps"
+        where += f" Left out: {steps} {left_out}, over 1.5 times longer or shorter than the median."
     if abs(change) < gate:
         return Judgement("neutral", ends, (where, "It is within the gate of the median step."))
     if ends[0] > 0:

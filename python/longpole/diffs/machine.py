@@ -13,6 +13,8 @@ from longpole.engine.critical_path.changes import Scale
 from longpole.words.data import Data
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import polars as pl
 
     from longpole.diffs.sides import Side
@@ -73,22 +75,21 @@ def most_of_python_ns(side: Side) -> float:
     functions = side.events.filter(side.events["kind"] == "python")
     if functions.is_empty():
         return 0.0
-    main = side.steps["event"].head(1).to_list() if side.has_steps else []
-    if main:
-        functions = functions.filter(functions["lane"] == side.events["lane"][main[0]])
+    if side.main_lane is not None:
+        functions = functions.filter(functions["lane"] == side.main_lane)
     rows = side.rows_at(functions["start_ns"].to_numpy())
     return _MOST_OF_FUNCTION_NS * float((rows >= 0).sum()) / side.n_steps
 
 
-def machine_of(base: Side, new: Side) -> Machine | Threads | None:
-    """Compare the unchanged operators of both sides.
+def machine_of(base: Sequence[Side], new: Sequence[Side]) -> Machine | Threads | None:
+    """Compare the unchanged operators of both sides, each with one trace of every run.
 
     None if there are too few. Of threads if those of the thread that runs the steps became slower
     and those of other threads faster, or the other way round: a machine changes all threads alike.
     """
     import polars as pl
 
-    sides = [_self_times(side) for side in (base, new)]
+    sides = [_of_runs([_self_times(side) for side in runs]) for runs in (base, new)]
     both = sides[0].join(sides[1], on=["name", "caller", "is_main"], suffix="_new")
     both = both.filter((pl.col("count") - pl.col("count_new")).abs() < _HALF)
     if both.height < _FEWEST:
@@ -99,6 +100,17 @@ def machine_of(base: Side, new: Side) -> Machine | Threads | None:
     low, middle, high = _quartiles(both)
     found = Machine(middle, low, high, both.height)
     return Threads(middles[True], middles[False]) if are_opposite and found.differs else found
+
+
+def _of_runs(runs: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Return the median of the self times of each operator over all runs."""
+    import polars as pl
+
+    if len(runs) == 1:
+        return runs[0]
+    found = pl.concat(runs).group_by("name", "caller", "is_main")
+    each = found.agg(pl.col("self_ns").median(), pl.col("count").median())
+    return each.sort("name", "caller", "is_main")
 
 
 def _quartiles(both: pl.DataFrame) -> tuple[float, float, float]:
@@ -139,10 +151,8 @@ def _self_times(side: Side) -> pl.DataFrame:
     operators = operators.filter(pl.Series(np.asarray(rows) >= 0))
     callers = events.select(parent="event", caller="plain")
     lanes = side.recorded_events["lane"]
-    main = side.steps["event"].head(1).to_list() if side.has_steps else []
-    operators = operators.with_columns(
-        is_main=lanes[operators["event"]].is_in([lanes[event] for event in main])
-    )
+    is_main = lanes[operators["event"]].eq_missing(side.main_lane)
+    operators = operators.with_columns(is_main=is_main)
     return (
         operators.select("event", "parent", "is_main", name="plain")
         .join(callers, on="parent", how="left")

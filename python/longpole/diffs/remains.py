@@ -3,7 +3,7 @@
 A remedy may stop gaining anything for many reasons: a call no longer waits if the kernels before it
 became faster, and communication no longer matters if a rank is no longer late. It counts as applied
 only if what it changes is gone: the calls, launches or host time that it removes, or the part of
-the work on the critical path that it hides.
+the work on the critical path that it hides. A remedy of work that remains declares what shows it.
 
 Limits: a few remedies leave no trace that distinguishes them, such as a launch queue that is no
 longer full. They never count as applied.
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.diffs.overlap import overlaps
 from longpole.diffs.sides import one_of
 from longpole.engine.critical_path.changes import RemoveWait
+from longpole.remedies.catalogue import remedy_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,42 +30,24 @@ if TYPE_CHECKING:
     from longpole.diffs.sides import Side
     from longpole.engine.critical_path.changes import Change
 
-# Remedies that shorten work which remains, by the kinds of work that have to become shorter.
-_SHORTENS: Final = {
-    "python_between_operators": ("host_gap", "data_loading"),
-    "interpreter_lock": ("operator", "runtime", "host_gap"),
-    "eager_dispatch": ("operator", "runtime", "host_gap"),
-    "loader_prefetch": ("data_loading",),
-    "slow_kernels": ("kernel",),
-}
-
-# Remedies that hide work which remains, by its kind.
-_HIDES: Final = {
-    "overlap_copies": "copy",
-    "communication_overlap": "communication",
-}
-
 _DEVICE: Final = frozenset({"kernel", "copy", "communication"})
-_LOADING: Final = ("data_loading",)
-_ALONE, _WORKERS = "_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"
-
-# If less of the loading time remains on the main thread, it only receives batches.
-_RECEIVES: Final = 0.05
-
 # If less than this fraction of the evidence is left, the remedy was applied.
 _LEFT: Final = 0.5
 
 
 def is_gone(remedy: Remedy, pair: tuple[Side, Side], work: Work) -> bool:
     """Whether the new side lacks most of what a remedy of the base changes."""
-    if remedy.remedy == "loader_workers":
-        return _loads_elsewhere(pair)
-    if kinds := _SHORTENS.get(remedy.remedy):
-        before_ns, after_ns = (_time_ns(side, kinds) for side in pair)
+    declared = remedy_of(remedy.remedy)
+    if declared.replaces_name is not None and _replaced(pair, declared.replaces_name):
+        return True
+    if declared.shortens:
+        before_ns, after_ns = (_time_ns(side, declared.shortens) for side in pair)
+        if declared.leaves is not None:
+            return after_ns <= declared.leaves * before_ns
         addressed_ns = min(float(remedy.gain.duration_ns), before_ns)
         return before_ns - after_ns >= (1 - _LEFT) * addressed_ns
-    if kind := _HIDES.get(remedy.remedy):
-        return _is_hidden(pair, kind)
+    if declared.hides:
+        return _is_hidden(pair, declared.hides)
     return _events_left(remedy, pair, work) <= _LEFT
 
 
@@ -77,12 +60,9 @@ def _is_hidden(pair: tuple[Side, Side], kind: str) -> bool:
     return after_ns >= _LEFT * before_ns and now_apart_ns <= _LEFT * apart_ns
 
 
-def _loads_elsewhere(pair: tuple[Side, Side]) -> bool:
-    """Whether workers load the data, or the main thread no longer does."""
-    if all(_has_name(side, name) for side, name in zip(pair, (_ALONE, _WORKERS), strict=True)):
-        return True
-    before_ns, after_ns = (_time_ns(side, _LOADING) for side in pair)
-    return after_ns <= _RECEIVES * before_ns
+def _replaced(pair: tuple[Side, Side], names: tuple[str, str]) -> bool:
+    """Whether each side has functions of its name."""
+    return all(_has_name(side, name) for side, name in zip(pair, names, strict=True))
 
 
 def _has_name(side: Side, part: str) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.diffs.matching import FUSED, word_of
 from longpole.diffs.sides import one_of
+from longpole.remedies.catalogue import remedies, remedy_of
 from longpole.words.kernel_names import family_of
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from longpole.diffs.sides import Side
+    from longpole.remedies.model import Signature
 
 # Share of the time of kernels that no remedy replaced, which both sides must have in common.
 _LEAST_COMMON: Final = 0.5
@@ -155,8 +157,8 @@ def _operator_times(side: Side, work: pl.DataFrame) -> dict[str, float]:
 
 def has_signature(remedy: str, base: Contents, new: Contents) -> bool | None:
     """Whether the new side has the signature of a remedy; None if the remedy has none."""
-    found = _SIGNATURES.get(remedy)
-    return None if found is None else found(base, new)
+    signature = remedy_of(remedy).signature
+    return None if signature is None else _SIGNATURES[signature](base, new)
 
 
 def signed_alone(base: Contents, new: Contents) -> tuple[str, ...]:
@@ -165,10 +167,16 @@ def signed_alone(base: Contents, new: Contents) -> tuple[str, ...]:
     A side that was recorded without shapes may have none. Graphs replay the kernels of the base,
     and as many attention kernels have to be added as softmax kernels are gone.
     """
-    found = [name for name in ("cuda_graph",) if has_signature(name, base, new)]
-    if _has_fused_attention(base, new) and _is_one_for_one(base, new):
-        found.append("fused_attention")
-    return tuple(found)
+    return tuple(
+        one.id
+        for one in remedies()
+        if (one.signature == "graph_launches" and _has_graph(base, new))
+        or (
+            one.signature == "attention_kernels"
+            and _has_fused_attention(base, new)
+            and _is_one_for_one(base, new)
+        )
+    )
 
 
 def _is_one_for_one(base: Contents, new: Contents) -> bool:
@@ -257,9 +265,8 @@ def _has_graph(base: Contents, new: Contents) -> bool:
     )
 
 
-_SIGNATURES: Final[Mapping[str, Callable[[Contents, Contents], bool]]] = {
-    "graph_breaks": _has_fused_kernels,
-    "fused_pointwise": _has_fused_kernels,
-    "cuda_graph": _has_graph,
-    "fused_attention": _has_fused_attention,
+_SIGNATURES: Final[Mapping[Signature, Callable[[Contents, Contents], bool]]] = {
+    "fused_kernels": _has_fused_kernels,
+    "graph_launches": _has_graph,
+    "attention_kernels": _has_fused_attention,
 }

@@ -117,7 +117,8 @@ _NO_WORK: Final = "neither trace has launches or operators to compare"
 def _compared(diff: Findings) -> str:
     base, new = diff.base, diff.new
     verdict = " ".join(filter(None, [diff.verdict.capitalize(), described(diff.setups)]))
-    unit = "step" if base.unit == new.unit == "step" else "window"
+    has_steps = base.unit == new.unit and base.unit in {"step", "repetition"}
+    unit = base.unit if has_steps else "window"
     if diff.n_differences == 0 and diff.change == 0:
         length = duration(round(base.mean_ns))
         return f"{verdict}: the two sides are the same; the {unit} takes {length}."

@@ -53,8 +53,10 @@ class Side:
     """The answer about these steps."""
     unit: Unit
     steps: pl.DataFrame
-    """The columns of `Trace.steps`; one row for the window if there are no steps."""
+    """The columns of `Trace.steps`: one row for each step, or for each repetition of GPU activities
+    if the trace marks no steps; one row for the window if there are neither."""
     has_steps: bool
+    """Whether there are steps or repetitions."""
     has_shapes: bool = True
     """Whether shapes are compared: not if only one side recorded them."""
     _step_paths: dict[int, CriticalPath] = field(default_factory=dict)
@@ -123,6 +125,14 @@ class Side:
         return cost["least_step_ns"] if cost is not None and is_given else None
 
     @property
+    def main_lane(self) -> int | None:
+        """Return the thread that marks the steps; None if nothing marks them."""
+        if self.unit != "step":
+            return None
+        lane: int | None = self.events["lane"][self.steps["event"][0]]
+        return lane
+
+    @property
     def mean_ns(self) -> float:
         """Return the mean length of a step."""
         return sum(self.lengths_ns) / self.n_steps
@@ -134,9 +144,11 @@ class Side:
 
         if self.recorded is self.trace or not self.has_steps:
             return self.lengths_ns
-        marked = frame_of(self.recorded.core.steps(self.answer.question.step_name))
-        steps = marked.filter(pl.col("event").is_in(self.steps["event"].implode()))
+        steps = _marked(self.recorded, self.answer.question)
+        steps = steps.filter(pl.col("event").is_in(self.steps["event"].implode()))
         steps = steps.sort("start_ns")
+        if steps.height < self.n_steps:  # repetitions that are only found without the profiler
+            return self.lengths_ns
         return (steps["window_end_ns"] - steps["window_start_ns"]).to_list()
 
     @property
@@ -224,7 +236,12 @@ class Side:
         if not self.has_steps:
             return self.path
         if row not in self._step_paths:
-            self._step_paths[row] = self._path_of(step=self.steps["step"][row])
+            times_ns = (self.steps["window_start_ns"][row], self.steps["window_end_ns"][row])
+            self._step_paths[row] = (
+                self._path_of(step=self.steps["step"][row])
+                if self.unit == "step"
+                else self._path_of(between=times_ns)
+            )
         return self._step_paths[row]
 
     @cached_property
@@ -302,15 +319,15 @@ def side_of(
     found = cast("Trace", answer.trace)
     verdict, window = answer.verdict, answer.window
     numbers = verdict.steps if steps is None else steps
-    every = frame_of(found.core.steps(asked.step_name))
-    marked = every.filter(pl.col("step").is_in(numbers)).sort("start_ns")
+    marked = _marked(found, asked).filter(pl.col("step").is_in(numbers)).sort("start_ns")
     unknown = set(numbers) - set(marked["step"])
     if steps is not None and unknown:
         message = f"the trace has no step {min(unknown)}"
         with blaming(trace.damage):
             raise WindowError(message)
-    if verdict.window.unit == "step" and marked.height:
-        return Side(found, trace, answer, "step", marked, has_steps=True)
+    unit = verdict.window.unit
+    if unit in {"step", "repetition"} and marked.height:
+        return Side(found, trace, answer, unit, marked, has_steps=True)
     if window is None:
         message = "nothing in the trace has a duration"
         raise WindowError(message)
@@ -324,3 +341,8 @@ def side_of(
         }
     )
     return Side(found, trace, answer, window.kind, alone, has_steps=False)
+
+
+def _marked(trace: Trace, question: Question) -> pl.DataFrame:
+    """Return the rows of all steps or repetitions of a trace."""
+    return frame_of(trace.core.steps(question.step_name))

@@ -253,7 +253,7 @@ class Findings(Data):
     late_rank: LateRank | None
     """The rank whose lateness changed the step most, by the joint graphs of several ranks."""
     machine: Machine | None
-    """Speed of unchanged operators; null if there are too few, or several runs per side."""
+    """Speed of unchanged operators; null if there are too few."""
     open_by: OpenBy | None
     """What leaves the verdict open: the cost of recording (`cost`), the speed of the `machine`, the
     `spread` of the steps, the `gate`, which lies in the interval, or `noise`; null if nothing of

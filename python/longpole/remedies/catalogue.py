@@ -111,6 +111,17 @@ def remedies() -> tuple[Remedy, ...]:
     return (*own, *_added())
 
 
+def remedy_of(name: str) -> Remedy:
+    """Return the remedy with an ID, and with what it declares.
+
+    Examples
+    --------
+    >>> remedy_of("overlap_copies").hides
+    'copy'
+    """
+    return next(one for one in remedies() if one.id == name)
+
+
 def _added() -> Iterator[Remedy]:
     from importlib.metadata import entry_points
 

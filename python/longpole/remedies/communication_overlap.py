@@ -66,5 +66,7 @@ REMEDY: Final = Remedy(
     change="half of the time that other kernels can hide; at most, all of that time; with half of "
     "the bytes, at most half of all",
     not_when="other work hides it, or it mostly waits (see `late_rank`)",
+    hides="communication",
+    depends_on_ranks=True,
     find=_find,
 )

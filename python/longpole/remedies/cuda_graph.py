@@ -226,5 +226,6 @@ REMEDY: Final = Remedy(
     not_when="they are replayed already, or the host limits nothing",
     replaces_launches=True,
     has_obstacles=True,
+    signature="graph_launches",
     find=_find,
 )

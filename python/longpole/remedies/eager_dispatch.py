@@ -195,5 +195,6 @@ REMEDY: Final = Remedy(
         "launches and the Python between them"
     ),
     not_when="a value is read or a larger function is called between them",
+    shortens=("operator", "runtime", "host_gap"),
     find=_find,
 )

@@ -286,5 +286,6 @@ REMEDY: Final = Remedy(
         "heads have more than 256 elements, the scores are used elsewhere, or torch fell back "
         "to it in `scaled_dot_product_attention`"
     ),
+    signature="attention_kernels",
     find=_find,
 )

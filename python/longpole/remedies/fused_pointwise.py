@@ -255,5 +255,6 @@ REMEDY: Final = Remedy(
     not_when=(
         "the kernels are those of an optimizer, or one operator changes one tensor after the other"
     ),
+    signature="fused_kernels",
     find=_find,
 )

@@ -169,5 +169,6 @@ REMEDY: Final = Remedy(
         "that Python reads at the breaks, and the waits for them"
     ),
     not_when="no region lies within another one, or it happens once a step",
+    signature="fused_kernels",
     find=_find,
 )

@@ -161,5 +161,6 @@ REMEDY: Final = Remedy(
     change="nothing: it is not recorded what the thread waited for",
     not_when="the stops are at the same places of the steps, or follow a wait for the GPU",
     is_computed=False,
+    slows_all_operators=True,
     find=_find,
 )

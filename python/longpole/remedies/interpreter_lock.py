@@ -88,5 +88,7 @@ REMEDY: Final = Remedy(
     seen_by="operators that only make a view and take 5 ms or a multiple, in every step",
     change="all work of the launching thread at the speed of such operators that did not wait",
     not_when="these operators are fast",
+    shortens=("operator", "runtime", "host_gap"),
+    slows_all_operators=True,
     find=_find,
 )

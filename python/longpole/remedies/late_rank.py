@@ -53,5 +53,6 @@ REMEDY: Final = Remedy(
     change="the wait for the rank that is awaited longest in one collective; at most, all "
     "waiting of collectives",
     not_when="collectives mostly transfer, or the trace does not show for whom they wait",
+    depends_on_ranks=True,
     find=_find,
 )

@@ -41,5 +41,6 @@ REMEDY: Final = Remedy(
     seen_by="waiting for the workers of a data loader on the thread that launches work",
     change="three quarters of the wait, as with four times as many workers; at most, all",
     not_when="batches are ready, or are made on the launching thread (see `loader_workers`)",
+    shortens=("data_loading",),
     find=_find,
 )

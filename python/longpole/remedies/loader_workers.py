@@ -85,5 +85,8 @@ REMEDY: Final = Remedy(
     change="a batch comes from 4 workers that load while the step runs, and the main thread spends "
     "5 % of the loading time on receiving it; at most, it takes no time",
     not_when="no data is loaded on the path, or workers load it (see `loader_prefetch`)",
+    shortens=("data_loading",),
+    leaves=0.05,
+    replaces_name=("_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"),
     find=_find,
 )

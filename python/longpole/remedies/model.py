@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from longpole.engine.critical_path.changes import Change, TimeRange
+    from longpole.engine.critical_path.changes import Change, TimeRange, WorkKind
     from longpole.remedies.facts import Facts
     from longpole.remedies.sides import Side
 
@@ -27,6 +27,11 @@ How = Literal[
     "compiled",
 ]
 """Kind of change that a script makes to operators to time them in both forms."""
+
+
+Signature = Literal["fused_kernels", "graph_launches", "attention_kernels"]
+"""Kernels or launches that show that a remedy was applied: named after several operators, launches
+of graphs, or attention kernels that replaced a softmax."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +97,20 @@ class Remedy:
     """Whether even its lower bound is an upper bound, because it may not be possible."""
     replaces_launches: bool = False
     """Whether it replaces many launches by one, so that their number shows if it was applied."""
+    signature: Signature | None = None
+    """What a program has of which this remedy was applied, and no other."""
+    shortens: tuple[WorkKind, ...] = ()
+    """Kinds of work that remain, but take less time once it was applied."""
+    leaves: float | None = None
+    """The most that remains of this work, if that alone shows that it was applied."""
+    hides: WorkKind | None = None
+    """Kind of work that runs concurrently with kernels once it was applied."""
+    replaces_name: tuple[str, str] | None = None
+    """Parts of names of functions that a program has before and after it was applied."""
+    depends_on_ranks: bool = False
+    """Whether it also stops to apply if other ranks become faster."""
+    slows_all_operators: bool = False
+    """Whether what it removes slows down all operators, as a slower machine does."""
     has_obstacles: bool = False
     """Whether waits, allocations or copies can prevent it, so that removing these may open it."""
     is_computed: bool = True

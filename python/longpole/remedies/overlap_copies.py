@@ -48,5 +48,6 @@ REMEDY: Final = Remedy(
     change="three quarters of the time that kernels can hide, which is no longer than all kernels "
     "take; at most, all of that time",
     not_when="the memory is pageable (see `pinned_copies`), or other work hides the copies",
+    hides="copy",
     find=_find,
 )

@@ -134,5 +134,6 @@ REMEDY: Final = Remedy(
     change="the kernels become as fast as the best of their kind; at least half of the way",
     not_when="nothing of their kind in the trace does better, or memory is read in another order",
     is_upper_bound=True,
+    shortens=("kernel",),
     find=_find,
 )

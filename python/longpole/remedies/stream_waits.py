@@ -72,5 +72,6 @@ REMEDY: Final = Remedy(
     "needed is not considered",
     not_when="streams do not wait for each other",
     is_upper_bound=True,
+    depends_on_ranks=True,
     find=_find,
 )
