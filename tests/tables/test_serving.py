@@ -415,3 +415,51 @@ def test_launches_of_graphs_mark_iterations_where_no_step_is_marked(tmp_path, ca
     path = launches(marked).write(tmp_path / "marked.json")
     assert summarised(path, capsys)[0] is None
     assert summarised(path, capsys, "--window=all")[0]["mark"] == "graph_launch"
+
+
+def between_iterations(*frames: str, pause: int = 60) -> TraceBuilder:
+    """Run decode steps with Python functions, one in another, between them."""
+    builder = TraceBuilder()
+    for at in range(0, 6 * (90 + pause), 90 + pause):
+        decode(builder, at)
+        for depth, name in enumerate(frames):
+            builder.python(name, (at + 45 + depth, at + 85 + pause - depth))
+    return builder
+
+
+def test_what_the_host_does_between_iterations_is_named_as_the_cause():
+    found = longpole.serving(between_iterations("schedule", "pack", pause=100).read())
+    assert [row["name"] for row in found.between] == ["schedule", "pack"]
+    assert found.between[0]["share"] == pytest.approx(140 / 150)
+    assert "of it in pack: under load" in found.sentence
+    unknown = longpole.serving(between_iterations(pause=100).read())
+    assert unknown.between == ()
+    assert "for the scheduler or for requests: under load" in unknown.sentence
+
+
+def test_a_loop_around_all_iterations_is_no_cause():
+    builder = between_iterations(pause=100).python("event_loop", (-5, 2_000))
+    assert longpole.serving(builder.read()).between == ()
+
+
+def test_the_answer_is_about_steps_that_decode_and_their_tokens():
+    answer = longpole.summary(between_iterations("schedule", pause=100).read(), whole=False)
+    assert answer.verdict.sentence.startswith(
+        "The median decode step of 8 requests (one token each) takes 190 µs"
+    )
+
+
+@pytest.mark.parametrize(("kinds", "is_planned"), [("DDDDDD", True), ("DPDPDPDD", False)])
+def test_the_plan_gives_the_time_per_token_unless_prompts_come_between(kinds, is_planned):
+    builder, at = TraceBuilder(), 0
+    for kind in kinds:
+        builder.annotation(
+            "step[DECODE bs=8]" if kind == "D" else "step[EXTEND bs=1 toks=9]", (at, at + 90)
+        )
+        builder.launch("model", call=(at + 20, at + 30), work=(at + 32, at + 82))
+        builder.call("cudaDeviceSynchronize", (at + 31, at + 85))
+        at += 92
+    found = longpole.summary(builder.read())
+    plan, planned_ns = found.verdict.plan, found.serving.planned_output_token_ns
+    assert plan.then_ns is not None
+    assert planned_ns == ((plan.then_ns[0], plan.length_ns) if is_planned else None)

@@ -87,11 +87,11 @@ def left_ns(gain: Gain, length_ns: int) -> tuple[int, int]:
     return max(round((1 - gain.high) * length_ns), 0), round((1 - gain.low) * length_ns)
 
 
-def total(gain: Gain, length_ns: int, *, is_certain: bool) -> str:
+def total(gain: Gain, length_ns: int, *, is_certain: bool, each: str = "") -> str:
     """Return what the lines of a plan save together, as lengths and shares."""
     clause = "" if is_certain else ", if each is possible"
     lengths = f"{duration(length_ns)} -> {duration_range(*left_ns(gain, length_ns))}"
-    return f"Together: {lengths} ({between(gain.low, gain.high)}){clause}."
+    return f"Together: {lengths}{each} ({between(gain.low, gain.high)}){clause}."
 
 
 def between(low: float, high: float) -> str:

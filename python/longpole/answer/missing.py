@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.answer.advice import advice, mostly_stopped, why
 from longpole.answer.gains import MOST_WORDS, n_words
+from longpole.answer.served import described
 from longpole.engine.recording_cost import is_told, range_of, unused_timings
 from longpole.engine.windows import noun_of
 from longpole.words.recording import options_of
@@ -77,8 +78,15 @@ def _noun(parts: VerdictParts, which: str) -> str:
             return f"{within} one whole {unit}{number} which"
         return f"{within} {count(n_windows, f'whole {unit}')}, of which the {which} one"
     if n_windows == 1:
-        return f"The {unit}"
-    return f"The shorter of 2 {unit}s" if which == "shorter" else f"The {which} {unit}"
+        return f"The {_step(parts, unit)}"
+    if which == "shorter":
+        return f"The shorter of 2 {unit}s"
+    return f"The {which} {_step(parts, unit)}"
+
+
+def _step(parts: VerdictParts, unit: str) -> str:
+    """Return the noun for a step, which tells those of a server apart."""
+    return unit if parts["served"] is None else described(parts["served"])
 
 
 def is_unusual(parts: VerdictParts) -> bool:

@@ -31,9 +31,10 @@ def plan_in(facts: Facts) -> Plan:
         _told(row.remedy, row.found, saving(row)) for row in rows if not row.remedy.is_computed
     ]
     length_ns, gain = told_ns(facts.parts), chosen.gain
-    told = ""
+    told, served = "", facts.parts["served"]
     if gain is not None and len(chosen.lines) > 1:
-        told = total(gain, length_ns, is_certain=chosen.is_certain)
+        each = "" if served is None else f" per {served.noun}"
+        told = total(gain, length_ns, is_certain=chosen.is_certain, each=each)
     return Plan(
         lines=tuple(lines[:MOST_LINES]),
         gain=gain,

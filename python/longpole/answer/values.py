@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from longpole.remedies.catalogue import Gained
     from longpole.remedies.facts import Facts
     from longpole.remedies.gains import Gain
-    from longpole.remedies.parts import CoreParts, VerdictParts
+    from longpole.remedies.parts import CoreParts, ServedSteps, VerdictParts
     from longpole.remedies.sides import Side
     from longpole.report.blocks import Block
 
@@ -55,6 +55,7 @@ def with_trace(
     between: tuple[int, int] | None = None,
     recorded_ns: int | None = None,
     n_earlier: int = 0,
+    served: ServedSteps | None = None,
 ) -> VerdictParts:
     """Add facts about the trace and the request that the core's results do not contain.
 
@@ -74,6 +75,7 @@ def with_trace(
         "recording_cost": cost,
         "recorded_ns": recorded_ns,
         "n_earlier": n_earlier,
+        "served": served,
         "range_ns": None if between is None else between[1] - between[0],
     }
     return known

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict
 
 if TYPE_CHECKING:
     from longpole.engine.recording_cost import RecordingCost
@@ -75,6 +75,22 @@ class RecordedParts(TypedDict):
     """Time of GPU activities with impossible times, in the steps that the gains cover."""
 
 
+class ServedSteps(NamedTuple):
+    """What the iterations of a server are that a verdict covers: they are of one kind."""
+
+    kind: str
+    """`decode`, `prefill` or `mixed`."""
+    requests: int | None
+    """Number of requests in the shown iteration."""
+    has_token_each: bool
+    """Whether each request decodes one token in each iteration."""
+
+    @property
+    def noun(self) -> str:
+        """The iteration as a noun."""
+        return "mixed batch" if self.kind == "mixed" else f"{self.kind} step"
+
+
 class _Parts(TypedDict):
     """What the core finds for a verdict, besides what limits the program."""
 
@@ -124,6 +140,8 @@ class VerdictParts(_Parts):
     limit: Limit
     gains: dict[Side, Gain]
     """What removing each side gains."""
+    served: ServedSteps | None
+    """What the steps are if an inference server marks them."""
     n_earlier: int
     """If the cause is `unlinked`, the number of GPU activities of the shown window that were most
     likely launched before recording began."""

@@ -74,6 +74,16 @@ class IterationKernel(Row):
     """Share of the time of all GPU activities in the iterations of this kind."""
 
 
+class HostWork(Row):
+    """All events of the host with the same name in some spans of a thread."""
+
+    name: str | None
+    duration_ns: int
+    """Their time in the spans, with all that is nested in them."""
+    share: float
+    """Share of the spans."""
+
+
 @dataclass(frozen=True, slots=True)
 class Serving(Data):
     """The iterations of an inference server, by kind."""
@@ -104,6 +114,14 @@ class Serving(Data):
     """Median time from the start of an iteration with prompts to its completion, which is the least
     possible time to the first token: the marks show neither the time in the queue nor other chunks
     of a prompt. Null if marks do not show the tokens of prompts."""
+    between: tuple[HostWork, ...] = ()
+    """What the host does between the iterations of the kind that takes most time; empty if nothing
+    is recorded there."""
+    before_launch: tuple[HostWork, ...] = ()
+    """What it does in these iterations up to the launch."""
+    planned_output_token_ns: tuple[int, int] | None = None
+    """Least and most time per output token after all lines of the plan; null if the plan is not
+    about steps in which each request decodes a token, or if prefill steps between them matter."""
 
     def __str__(self) -> str:
         return self.sentence

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from longpole.rows.frames import frame_schema
+from longpole.tables.between_iterations import before_launch, between
 from longpole.tables.impossible_values import has_impossible_times
 from longpole.tables.iterations import iterations, launched_in, marks_of
 from longpole.tables.served import IterationKernel, IterationKind, Serving, SlowIteration
@@ -85,8 +86,10 @@ does before the launch (20.0 µs of each).
     has_device = trace.warning_counts["device_work"] > 0
     record = None if has_device else options_for(trace.core).device
     kernels = _kernels(trace, main)
-    measured = Measured(servers, kinds, kernels, rows)
+    waits = {"between": between(trace, main), "before_launch": before_launch(trace, main)}
+    measured = Measured(servers, kinds, kernels, rows, **waits)
     listed = {
+        **{name: frame.head(_N_SLOWEST) for name, frame in waits.items()},
         "kinds": kinds,
         "slowest": _slowest(rows),
         "kernels": kernels if top is None else kernels.head(top),

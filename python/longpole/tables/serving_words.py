@@ -19,6 +19,10 @@ class Measured(NamedTuple):
     kinds: pl.DataFrame
     kernels: pl.DataFrame
     iterations: pl.DataFrame
+    between: pl.DataFrame
+    """What the host does between iterations, longest first."""
+    before_launch: pl.DataFrame
+    """What it does in them before the launch."""
 
 
 # If waits for the host take this share of the time, the advice is to shorten them.
@@ -29,6 +33,9 @@ _MOSTLY: Final = 0.8
 
 # A call is named if it blocks for at least this share of the host's time.
 _MOSTLY_BLOCKED: Final = 0.5
+
+# Where the host is gets named if it is there for this share of the time.
+_MOSTLY_IN: Final = 0.5
 
 # Differences below this share of the median iteration are not reported.
 _LEAST_DIFFERENCE: Final = 0.02
@@ -156,7 +163,7 @@ def _holds_up(found: Measured, main: Mapping[str, Any]) -> list[str]:
     if scheduler >= max(_MUCH, launch):
         told.append(
             f"The device waits {_percent(scheduler)} of the time between iterations, for the "
-            f"scheduler or for requests: under load, {_overlap(found)}."
+            f"scheduler or for requests{_in(found.between)}: under load, {_overlap(found)}."
         )
     elif launch >= _MUCH:
         told.append(_launches(found, main, launch))
@@ -190,6 +197,15 @@ def _blocked(found: Measured, main: Mapping[str, Any], device: float | None) -> 
     )
 
 
+def _in(work: pl.DataFrame) -> str:
+    """Return where the host is for most of some time: in the innermost event that has as much."""
+    most = work.filter(pl.col("share") >= _MOSTLY_IN).drop_nulls("name")
+    if most.is_empty():
+        return ""
+    name, part = most.select("name", "share").row(-1)
+    return f", {_percent(part)} of it in {short_name(name)}"
+
+
 def _percent(part: float) -> str:
     return share(part) if part < _MUCH else f"{100 * part:.0f} %"
 
@@ -214,7 +230,8 @@ def _launches(found: Measured, main: Mapping[str, Any], part: float) -> str:
         blocked = duration(round(main["blocked_ns"]))
         call = _blocking_call(found) or "calls that wait for the GPU"
         return f"{waits}: the host is blocked for {blocked} of each in {call}."
-    return f"{waits}: shorten what the host does before the launch ({before} of each)."
+    where = _in(found.before_launch)
+    return f"{waits}: shorten what the host does before the launch ({before} of each{where})."
 
 
 def _blocking_call(found: Measured) -> str | None:

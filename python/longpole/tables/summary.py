@@ -5,8 +5,8 @@ A figure that the trace does not contain is None, with the reason next to it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from longpole.answer import Verdict
 from longpole.engine.question import Question
@@ -16,6 +16,9 @@ from longpole.tables.device_times import DeviceTime, device_times
 from longpole.tables.runtime_calls import BlockingCall, NameTime, blocking_calls
 from longpole.tables.served import Serving
 from longpole.words.data import Data, computed
+
+_ALIKE: Final = 0.02
+"""Times of a step and of a token that differ by less are the same."""
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -142,12 +145,12 @@ def summary_of(trace: Trace, answer: Answer, top: int) -> Summary | None:
         operators=Ranking(tuple(OperatorTime(*row) for row in operators), n_operators),
         blocking_calls=blocking_calls(trace, window),
         unlinked=Unlinked(*trace.core.unlinked(start_ns, end_ns)),
-        serving=_serving(trace, top, whole=whole) if has_serving else None,
+        serving=_serving(trace, answer, top, whole=whole) if has_serving else None,
         recording_cost=answer.recording_cost,
     )
 
 
-def _serving(trace: Trace, top: int, *, whole: bool) -> Serving | None:
+def _serving(trace: Trace, answer: Answer, top: int, *, whole: bool) -> Serving | None:
     """Measure the iterations of a server, if the trace marks some.
 
     Launches of graphs mark iterations only if the program marks no steps, or of the whole trace.
@@ -158,4 +161,17 @@ def _serving(trace: Trace, top: int, *, whole: bool) -> Serving | None:
         return None
     from longpole.tables.serving import serving
 
-    return serving(trace, top=top)
+    found = serving(trace, top=top)
+    return replace(found, planned_output_token_ns=_planned_token_ns(answer, found))
+
+
+def _planned_token_ns(answer: Answer, found: Serving) -> tuple[int, int] | None:
+    """Return the time per output token after the plan, if it is about the steps that decode."""
+    served, plan = answer.parts["served"], answer.verdict.plan
+    token_ns = found.time_per_output_token_ns
+    if served is None or not served.has_token_each or token_ns is None or not plan.length_ns:
+        return None
+    if plan.then_ns is None or abs(token_ns - plan.length_ns) > _ALIKE * plan.length_ns:
+        return None
+    least_ns, most_ns = plan.then_ns
+    return least_ns, most_ns if all(it.is_certain for it in plan.lines) else plan.length_ns

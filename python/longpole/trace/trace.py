@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from longpole.remedies.captured import CapturedKernels
     from longpole.remedies.facts import Facts
     from longpole.remedies.gains import Gain
-    from longpole.remedies.parts import VerdictParts
+    from longpole.remedies.parts import CoreParts, ServedSteps, VerdictParts
     from longpole.report.blocks import Block
     from longpole.words.recording import Options
 
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 _LEAST_SPREAD: Final = 0.01
 
 _LAST_NS: Final = 2**63 - 1
+
+# How the reason for a window ends whose steps are iterations of a server.
+_OF_SERVER: Final = ", marked by the server"
 
 _BEGINS_CAPTURE: Final = "BeginCapture"
 
@@ -570,6 +573,7 @@ class Trace(TraceTables):
             between=question.between,
             recorded_ns=self._recorded_ns(window, step_name),
             n_earlier=n_earlier,
+            served=self._served(given),
         )
 
         def captures() -> CapturedKernels | None:
@@ -584,6 +588,16 @@ class Trace(TraceTables):
             lambda: (it.facts(options) for it in at_ends()),
             captures=captures,
         )
+
+    def _served(self, given: CoreParts) -> ServedSteps | None:
+        """Return what the steps of a verdict are if a server marks them."""
+        from longpole.answer.served import served_steps
+
+        if not given["is_of_server"] or not given["reason"].endswith(_OF_SERVER):
+            return None
+        found = self._core.server_iterations()
+        rows = [] if found is None else found[1].to_dicts()
+        return served_steps(rows, given["numbers"], given["shown"])
 
     @cached_property
     def _ends(self) -> tuple[Trace, ...]:

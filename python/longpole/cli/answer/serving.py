@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole.report.blocks import Column, Sentence, Value, tabulated, without_empty_columns
-from longpole.words.wording import count, duration
+from longpole.words.wording import count, duration, duration_range
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,9 +40,10 @@ def _of_tokens(found: Serving) -> list[str]:
     told = []
     if found.time_per_output_token_ns is not None and found.longest_output_token_ns is not None:
         delayed = f", {found.n_delayed} of them with prompts in between" if found.n_delayed else ""
+        most = f"at most {duration(found.longest_output_token_ns)}{delayed}"
         told.append(
             f"The time per output token is {duration(round(found.time_per_output_token_ns))} "
-            f"(median), at most {duration(found.longest_output_token_ns)}{delayed}."
+            f"(median), {most}{_planned(found)}."
         )
     if found.time_to_first_token_ns is not None:
         told.append(
@@ -51,6 +52,12 @@ def _of_tokens(found: Serving) -> list[str]:
             "prompts): the marks do not show the time in the queue, and other chunks of a prompt."
         )
     return told
+
+
+def _planned(found: Serving) -> str:
+    """Return the time per output token after the plan."""
+    times_ns = found.planned_output_token_ns
+    return "" if times_ns is None else f"; {duration_range(*times_ns)} after the plan"
 
 
 def _title(found: Serving) -> str:
