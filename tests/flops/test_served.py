@@ -130,6 +130,11 @@ PRODUCTS = [
     ),
     (call("trtllm::cublas_mm", t(3, 5), t(5, 7)), (3, 7, 5), BF16),
     (
+        call("trtllm::fp8_block_scaling_bmm", t(2, 3, 5, dtype=FP8), t(2, 7, 5, dtype=FP8)),
+        (2 * 3, 7, 5),
+        FP8,
+    ),
+    (
         call("trtllm::nvfp4_gemm", t(3, 8, dtype=BYTE), t(7, 8, dtype=BYTE), SCALE, SCALE),
         (3, 7, 16),
         "fp4",
@@ -278,6 +283,14 @@ def test_flash_attention_3_is_known_with_and_without_a_scale_of_its_result(extra
 def test_a_result_of_unknown_type_leaves_the_bytes_unknown(product, written):
     expected = None if written is None else 3 * 5 + 7 * 5 + 3 * 7 * written
     assert work_of(product).n_bytes == expected
+
+
+@pytest.mark.parametrize("biases", [[], [None]], ids=["older", "newer"])
+def test_experts_of_tensorrt_llm_are_bounded_with_and_without_biases(biases):
+    weights = [t(4, 6, 16), *biases, t(4, 16, 3), *biases]
+    tokens = [t(5, 16), t(5, 2, dtype="int"), t(5, 2, dtype="float")]
+    bounds = bounds_of(call("trtllm::fused_moe", *tokens, *weights))
+    assert bounds.flops == (0, 2 * 5 * 2 * 16 * (6 + 3))
 
 
 def test_a_backward_pass_has_five_products():

@@ -184,6 +184,35 @@ def test_one_rank_alone_is_said_to_be_alone(tmp_path):
     assert ranks.lacks_ranks
 
 
+def test_calls_in_groups_of_one_rank_do_not_hide_the_others(tmp_path):
+    """With tensor parallelism alone, the groups of data parallelism have one rank each."""
+    for number in (0, 1):
+        builder = TraceBuilder().header(distributedInfo={"rank": number, "world_size": 2})
+        groups = (("1", 2, "[0, 1]"), ("2", 1, f"[{number}]"), ("2", 1, f"[{number}]"))
+        for place, (group, size, ranks) in enumerate(groups):
+            at, correlation = 10 + 200 * place + 40 * number, place + 1
+            builder.call("cudaLaunchKernel", (at, at + 3), correlation=correlation)
+            arguments = {
+                "device": 0,
+                "stream": 7,
+                "correlation": correlation,
+                "Collective name": "allreduce",
+                "dtype": "Float",
+                "In msg nelems": 64,
+                "Group size": size,
+                "Process Group Name": group,
+                "Process Group Ranks": ranks,
+            }
+            where = {"ph": "X", "cat": "kernel", "pid": 0, "tid": 7, "ts": at + 5}
+            end = 150 if size > 1 else at + 30
+            name = "ncclDevKernel_AllReduce_Sum_f32"
+            builder.event(**where, name=name, dur=end - at - 5, args=arguments)
+        builder.write(tmp_path / f"trace_rank{number}.json")
+    ranks = read_traces(tmp_path)
+    assert sorted(ranks.calls["members"]) == [1, 1, 1, 1, 2]
+    assert not ranks.lacks_ranks
+
+
 def test_a_directory_without_traces_is_an_error(tmp_path):
     with pytest.raises(longpole.LongpoleError, match="no trace"):
         read_traces(tmp_path)

@@ -447,8 +447,11 @@ class TraceSet:
 
     @property
     def lacks_ranks(self) -> bool:
-        """Whether ranks without a trace take part in half of the calls."""
-        return bool(2 * (self.calls["last"].is_null()).sum() > self.calls.height)
+        """Whether ranks without a trace take part in half of the calls of several ranks."""
+        is_of_one = (self.calls["members"] == 1) & (self.calls["n_absent"] == 0)
+        has_others = len(self) > 1  # else, the size of a group may be unknown
+        joint = self.calls.filter(~is_of_one.fill_null(value=False)) if has_others else self.calls
+        return bool(2 * joint["last"].is_null().sum() > joint.height)
 
     @cached_property
     def _late_ranks(self) -> tuple[RankRemedy, ...]:

@@ -8,7 +8,7 @@ from above alone.
 
 Positions are those of vLLM's `fused_moe.py` and `_aiter_ops.py` and SGLang's `fused_moe.py`, all of
 2025, of `aiter/fused_moe.py` (00062184), and of
-`tensorrt_llm/_torch/custom_ops/torch_custom_ops.py` (versions with biases).
+`tensorrt_llm/_torch/custom_ops/torch_custom_ops.py` (a371b9f4, and older ones without biases).
 """
 
 from __future__ import annotations
@@ -39,11 +39,13 @@ class _Experts:
     others: int | None = 5
     """First position at which a map of the experts may stand; None if other devices may have some
     of the experts without a map."""
+    without_biases: tuple[int, int] | None = None
+    """Positions of the weights in older versions, whose experts have no biases."""
 
     def __call__(self, call: Call) -> Bounds | None:
         """Return the FLOPs and bounds of the bytes; None if the shapes do not fit."""
         tokens, chosen = call.tensor(self.tokens), call.tensor(self.chosen)
-        first, second = (call.tensor(place) for place in self.weights)
+        first, second = self._weights(call)
         if tokens is None or chosen is None or first is None or second is None:
             return None
         if len(first.shape) != _WEIGHTS or len(second.shape) != _WEIGHTS or not chosen.shape:
@@ -59,6 +61,12 @@ class _Experts:
         if n_bytes is not None and least == 0:
             n_bytes = (0, n_bytes[1])
         return Bounds((least, flops), n_bytes, _computed(tokens, first, packed), is_matrix=True)
+
+    def _weights(self, call: Call) -> tuple[Tensor | None, Tensor | None]:
+        older = None if self.without_biases is None else call.tensor(self.without_biases[1])
+        is_older = older is not None and len(older.shape) == _WEIGHTS
+        first, second = (self.without_biases or self.weights) if is_older else self.weights
+        return call.tensor(first), call.tensor(second)
 
     def _is_mapped(self, call: Call) -> bool:
         if self.others is None:
@@ -97,6 +105,6 @@ EXPERTS: Final[Mapping[str, _Experts]] = {
     "vllm::rocm_aiter_fused_moe": _FUSED,
     "aiter::fused_moe_": _FUSED,
     # (tokens, chosen experts, their weights, first product, its bias, second product, its bias)
-    "trtllm::fused_moe": _Experts(weights=(3, 5), chosen=1, others=None),
+    "trtllm::fused_moe": _Experts(weights=(3, 5), chosen=1, others=None, without_biases=(3, 4)),
 }
 """Formula of each mixture of experts, of vLLM, SGLang, aiter and TensorRT-LLM."""

@@ -5,8 +5,8 @@ the root; an added residual one more, a quantised result one more.
 
 Positions are those of `csrc/torch_bindings.cpp` and `_aiter_ops.py` of vLLM (00256d59), of
 `sgl-kernel/csrc/common_extension.cc` of SGLang (0063ef14), of `aiter/ops/rmsnorm.py` (0bc300f7),
-and of `tensorrt_llm/_torch/custom_ops/flashinfer_custom_ops.py`. Those ending in `_ck` are from a
-recording of vLLM.
+and of `tensorrt_llm/_torch/custom_ops/flashinfer_custom_ops.py`, checked in several versions. Those
+ending in `_ck` are from a recording of vLLM.
 """
 
 from __future__ import annotations

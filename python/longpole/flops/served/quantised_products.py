@@ -7,8 +7,10 @@ inputs do not show, its bytes are unknown, unless the activations have it, with 
 Positions are those of `csrc/torch_bindings.cpp` of vLLM (00256d59; `csrc/libtorch_stable`, to which
 the products moved, has the same), of its `csrc/rocm/torch_bindings.cpp` (001cd451), of
 `sgl-kernel/csrc/common_extension.cc` of SGLang (0063ef14) and its `fp8_kernel.py`, of
-`cpp/tensorrt_llm/thop` and `torch_custom_ops.py` of TensorRT-LLM, and of
-`aiter/ops/gemm_op_a8w8.py` (0006ebde), `gemm_op_a4w4.py` (010bca68) and `gemm_op_a16w16.py`.
+`cpp/tensorrt_llm/thop` (`cublasScaledMM.cpp` at 0846822a, `fp8BlockScalingGemm.cpp`) and
+`torch_custom_ops.py` (a371b9f4) of TensorRT-LLM, whose older `nvfp4_gemm` has a flag before the
+type of its result, and of `aiter/ops/gemm_op_a8w8.py` (0006ebde), `gemm_op_a4w4.py` (010bca68) and
+`gemm_op_a16w16.py`.
 """
 
 from __future__ import annotations
@@ -196,7 +198,12 @@ QUANTISED_PRODUCTS: Final[Mapping[str, Callable[[Call], Work | None]]] = {
     "trtllm::cublas_mm": _Product(right="kn", result=3),
     "trtllm::cublas_scaled_mm": _Product(right="kn", result=5, others=(2, 3)),
     "trtllm::fp8_block_scaling_gemm": _Product(others=(2, 3), written=_BF16),
-    "trtllm::nvfp4_gemm": _Product(others=(2, 3), packed=True, result=5),
+    "trtllm::fp8_block_scaling_bmm": _Product(result=4, others=(2, 3), written=_BF16),
+    "trtllm::fp8_block_scaling_bmm_out": _Product(out=4, others=(2, 3)),
+    **dict.fromkeys(
+        ("trtllm::nvfp4_gemm", "trtllm::nvfp4_gemm_cublaslt"),
+        _Product(others=(2, 3), packed=True, result=5),
+    ),
     # aiter
     "aiter::gemm_a16w16": _Product(result=3, others=(2,)),
     "aiter::gemm_a8w8": _BLOCKS_TYPED,
