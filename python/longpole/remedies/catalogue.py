@@ -50,6 +50,7 @@ CATALOGUE: Final = (
     "stream_waits",
     "queue_full",
     "tensor_cores",
+    "mixed_precision",
     "layout_copies",
     "repeated_weight_casts",
     "fused_attention",

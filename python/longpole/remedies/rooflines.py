@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.engine.critical_path.changes import Drop, Replace
 from longpole.remedies.model import Form
+from longpole.words.kernel_names import kernel_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -30,10 +31,11 @@ _PRODUCTS: Final = ("aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm")
 
 @dataclass(frozen=True, eq=False)
 class Sized:
-    """All kernels that one operator launched, or that it captured and one launch of a graph ran."""
+"""All kernels of an operator that one launch ran, or one kernel of a graph without a capture."""
 
     facts: Facts
     operator: int
+    """The operator; the kernel itself of a graph without a capture."""
     name: str
     kernels: tuple[Activity, ...]
 
@@ -117,6 +119,21 @@ def _sized_kernels(facts: Facts) -> list[Sized]:
             of_operator[operator].append(kernel)
     facts.called_each([*of_operator])
     return [Sized(facts, it, facts.name(it), tuple(kernels)) for it, kernels in of_operator.items()]
+
+
+def kernels_of_graphs(facts: Facts) -> list[Sized]:
+    """List the kernels without a known operator, such as those of graphs; as for operators."""
+    return facts.once(_kernels_of_graphs)
+
+
+def _kernels_of_graphs(facts: Facts) -> list[Sized]:
+    if facts.gains_less("kernels", _LEAST_OF_KERNELS, at_most=True):
+        return []
+    return [
+        Sized(facts, it.event, kernel_label(facts.name(it.event)) or facts.name(it.event), (it,))
+        for it in facts.kernels
+        if it.operator is None and it.kind == "kernel"
+    ]
 
 
 def in_launch_order(facts: Facts) -> list[list[Sized]]:

@@ -10,10 +10,12 @@ from longpole.remedies.rooflines import (
     Sized,
     forms_of,
     in_shape,
+    kernels_of_graphs,
     most_often,
     replaced,
     sized_kernels,
 )
+from longpole.words.matrix_units import is_float32_product, may_use_tf32, uses_tensor_cores
 from longpole.words.wording import share
 
 if TYPE_CHECKING:
@@ -23,9 +25,6 @@ if TYPE_CHECKING:
     from longpole.flops import Work
     from longpole.remedies.facts import Facts
 
-# float32 kernels on the vector units, and those that round to TF32.
-_VECTOR: Final = re.compile(r"sgemm|_ffma_|f32f32_f32f32_f32|scudnn|_simt_")
-_TENSOR: Final = re.compile(r"tf32|s1688|s16816|tensorop")
 _CONVOLUTION: Final = re.compile(r"convolution|conv\dd")
 
 # Fraction of the tensor core peaks that products reach: lower bound with TF32, upper with 16 bit.
@@ -57,7 +56,7 @@ def _find(facts: Facts) -> Iterator[Found]:
     if peaks is None or "tf32" not in peaks.matrix or not _has_tensor_cores(peaks):
         return
     kinds: dict[bool, list[Sized]] = {False: [], True: []}
-    for row in sized_kernels(facts):
+    for row in (*sized_kernels(facts), *kernels_of_graphs(facts)):
         kinds[bool(_CONVOLUTION.search(row.name))].append(row)
     for is_convolution, rows in kinds.items():
         products = [found for row in rows if (found := _product(facts, row)) is not None]
@@ -73,16 +72,14 @@ def _has_tensor_cores(peaks: Peaks) -> bool:
 
 def _is_allowed(facts: Facts, row: Sized) -> bool:
     """Whether an operator that may use float32 uses tensor cores."""
-    uses = any(_TENSOR.search(facts.name(kernel.event)) for kernel in row.kernels)
-    return uses and (row.work is None or _is_float32(row.work))
+    names = [facts.name(kernel.event) for kernel in row.kernels]
+    if row.work is None:
+        return any(map(may_use_tf32, names))
+    return _is_float32(row.work) and any(map(uses_tensor_cores, names))
 
 
 def _product(facts: Facts, row: Sized) -> _Product | None:
-    kernels = [
-        kernel
-        for kernel in row.kernels
-        if _VECTOR.search(facts.name(kernel.event)) and not _TENSOR.search(facts.name(kernel.event))
-    ]
+    kernels = [it for it in row.kernels if is_float32_product(facts.name(it.event))]
     if not kernels or (row.work is not None and not _is_float32(row.work)):
         return None
     events = tuple(kernel.event for kernel in kernels)
@@ -103,6 +100,8 @@ def _found(facts: Facts, peaks: Peaks, products: list[_Product], *, is_convoluti
             part_of = part / max(product.vector_ns, 1)
             careful[event], hopeful[event] = most_ns * part_of, least_ns * part_of
     vector_ns = sum(it.vector_ns for it in products)
+    part = vector_ns / (facts.mean_ns * facts.n_windows)
+    takes = f"for {share(part)} of the time" if part <= 1 else "several at a time"
     what = "convolutions" if is_convolution else "products"
     setting = (
         "`torch.backends.cudnn.allow_tf32 = True`"
@@ -114,10 +113,7 @@ def _found(facts: Facts, peaks: Peaks, products: list[_Product], *, is_convoluti
         careful=replaced(careful),
         hopeful=replaced(hopeful),
         advice=f"Let float32 {what} use tensor cores ({setting}, or bfloat16)",
-        evidence=(
-            f"{in_shape(best)} and its like run without them for "
-            f"{share(vector_ns / (facts.mean_ns * facts.n_windows))} of the time"
-        ),
+        evidence=f"{in_shape(best)} and its like run without them {takes}",
         name=best.name,
         events=facts.longest(kernel for it in products for kernel in it.row.kernels),
         forms=forms_of((it.row for it in products), "tf32"),

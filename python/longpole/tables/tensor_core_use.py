@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import polars as pl
 
+from longpole.words.matrix_units import ON_TENSOR_CORES, ON_VECTOR_UNITS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from longpole.devices.peaks import Peaks
 
-_USING: Final = (
-    r"tensorop|s16816|s1688|s884|h16816|h1688|h884|i16816|i16832|i8816|tf32|gmma|hmma|imma|nvjet"
-    r"|_MI\d+x\d+x|_mfma|xmma_.*(f16f16|bf16bf16|i8i8|e4m3)"
-)
-_WITHOUT: Final = r"sgemm|dgemm|_ffma_|f32f32_f32f32_f32|scudnn|simt|gemv|gemmk1|dot_kernel"
 _UNIT_BYTES: Final = 16
 """Alignment that libraries need for tensor cores, of a row in bytes."""
 _LEAST: Final = 8
@@ -35,9 +32,9 @@ def tensor_core_use(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl
     named = rows.select(
         pl.when(~is_matrix)
         .then(None)
-        .when(kernel.str.contains(_USING))
+        .when(kernel.str.contains(ON_TENSOR_CORES))
         .then(pl.lit("used"))
-        .when(kernel.str.contains(_WITHOUT))
+        .when(kernel.str.contains(ON_VECTOR_UNITS))
         .then(pl.lit("without"))
         .alias("use")
     )["use"]
