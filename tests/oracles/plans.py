@@ -60,8 +60,9 @@ def judged(seed: int, folder: Path) -> Judged:
     path.unlink()
     before_ns = steps_ns(slow)
     gains = {}
-    for number in range(len(program.patterns) + 1):
-        for mended in combinations(program.patterns, number):
+    mendable = [*program.forms]
+    for number in range(len(mendable) + 1):
+        for mended in combinations(mendable, number):
             form = program.program(mended)
             if form is not None:
                 after_ns = steps_ns(Run(form, Machine(seed=seed)))
@@ -71,9 +72,9 @@ def judged(seed: int, folder: Path) -> Judged:
     for line in plan.lines:
         if line.then is None:
             continue
-        before, mended = gains.get(mended), mended | ({line.remedy} & {*program.patterns})
+        before, mended = gains.get(mended), mended | ({line.remedy} & {*mendable})
         after = gains.get(mended)
-        is_own = line.remedy in program.patterns and None not in (before, after)
+        is_own = line.remedy in mendable and None not in (before, after)
         is_planted = is_planted and is_own
         then = after - before if is_own else None
         lines.append((str(line.remedy), line.then.low, line.then.high, then))

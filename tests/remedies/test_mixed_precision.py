@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kernel_steps import kernel, named, steps
-from longpole.testing import TraceBuilder
+
+if TYPE_CHECKING:
+    from longpole.testing import TraceBuilder
 
 V100 = "Tesla V100-SXM2-32GB"
 VECTOR = "volta_sgemm_128x128_nn"

@@ -53,3 +53,28 @@ def test_kernels_of_several_streams_fill_the_device_together():
 
 def test_without_the_number_of_multiprocessors_nothing_is_said():
     assert remedy_of("small_batch", replayed(16).header(deviceProperties=[])) is None
+
+
+def inferring(size: int) -> TraceBuilder:
+    """Build steps of 20 layers with a batch of some size, which the host launches."""
+    builder = TraceBuilder()
+    shapes = f"[[{size}, 512], [512, 512], [512]]"
+    inputs = {"Input Dims": shapes, "Input type": '["float", "float", "float"]'}
+    for number in range(4):
+        begin = number * 2_100.0
+        for place in range(20):
+            start = begin + place * 100
+            builder.operator("aten::linear", (start, start + 60), **inputs)
+            builder.launch("gemm", call=(start + 10, start + 20), work=(start + 25, start + 35))
+        builder.step(number, (begin, begin + 2_050))
+    return builder
+
+
+def test_a_batch_of_one_that_the_host_launches_is_named():
+    found = remedy_of("small_batch", inferring(1))
+    assert found is not None
+    assert found.evidence.startswith("the batch has 1 item in 20 layers a step")
+
+
+def test_a_larger_batch_is_left_alone():
+    assert remedy_of("small_batch", inferring(8)) is None

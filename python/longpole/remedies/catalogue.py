@@ -43,6 +43,7 @@ CATALOGUE: Final = (
     "python_between_operators",
     "cuda_graph",
     "overlap_copies",
+    "repeated_uploads",
     "late_rank",
     "small_messages",
     "communication_overlap",

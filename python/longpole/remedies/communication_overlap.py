@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.engine.critical_path.changes import Scale
 from longpole.remedies.late_rank import is_late
+from longpole.remedies.message_bytes import time_of_bytes
 from longpole.remedies.model import Found, Remedy
 from longpole.words.wording import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from longpole.engine.critical_path.changes import Change
     from longpole.remedies.facts import Activity, Facts
+    from longpole.remedies.message_bytes import OfBytes
 
 # Lower bound: half of the time that other kernels can hide is hidden (upper bound: all of it).
 _CAREFUL: Final = 0.5
@@ -40,14 +43,27 @@ def _find(facts: Facts) -> Iterator[Found]:
         ),
         events=facts.longest(works),
     )
+    of_bytes = time_of_bytes(facts, works)
+    unknown = f"{takes}, and how much of that depends on the bytes is not recorded"
     yield Found(
         careful=[],
-        hopeful=[Scale(by=_OF_HALF, kind="communication")],
+        hopeful=_with_half(works, of_bytes),
         advice="Send half of the bytes, in a smaller type or less often",
-        evidence=f"{takes}, and how much of that depends on the bytes is not recorded",
+        evidence=unknown if of_bytes is None else of_bytes.evidence,
         name="half of the bytes",
         events=facts.longest(works),
     )
+
+
+def _with_half(works: list[Activity], of_bytes: OfBytes | None) -> list[Change]:
+    """Return the changes by which half of the bytes take half of the time that depends on them."""
+    if of_bytes is None:
+        return [Scale(by=_OF_HALF, kind="communication")]
+    left = {it.event: it.duration_ns - (1 - _OF_HALF) * of_bytes.times_ns[it.event] for it in works}
+    return [
+        Scale(by=time_ns / max(work.duration_ns, 1), kind="communication", events=[work.event])
+        for work, time_ns in zip(works, left.values(), strict=True)
+    ]
 
 
 def _stream(facts: Facts, works: list[Activity], others: list[Activity]) -> str:
@@ -64,7 +80,7 @@ REMEDY: Final = Remedy(
     needs="kernels that communicate",
     seen_by="communication on the critical path",
     change="half of the time that other kernels can hide; at most, all of that time; with half of "
-    "the bytes, at most half of all",
+    "the bytes, at most half of what depends on them, by the sizes that are recorded",
     not_when="other work hides it, or it mostly waits (see `late_rank`)",
     hides="communication",
     depends_on_ranks=True,

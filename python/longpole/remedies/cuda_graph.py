@@ -20,8 +20,13 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.changes import TimeRange
     from longpole.remedies.facts import Activity, Facts
 
-# With fewer consecutive launches, capturing a graph is not worthwhile.
-_LEAST_LAUNCHES: Final = 32
+# Consecutive launches from which a graph is worthwhile. Fewer are if they are at least half of the
+# launches of each of several windows, in few graphs, and take the host much of the time.
+_MANY: Final = 32
+_LEAST_LAUNCHES: Final = 8
+_LEAST_OF_ALL: Final = 0.5
+_MOST_GRAPHS: Final = 4
+_LEAST_OF_HOST_TIME: Final = 0.1
 
 # Cost of a replay: one call, and a little time of the host and the GPU for each node.
 _REPLAY_NS: Final = 15_000
@@ -50,6 +55,12 @@ class _Run(NamedTuple):
     stop: int | None
     """Event after it that cannot be captured, if more launches of the thread follow."""
 
+    @property
+    def host_ns(self) -> int:
+        """How long the host takes from the first launch to the last."""
+        _, start_ns, end_ns = self.time_range
+        return end_ns - start_ns
+
 
 class _Stop(NamedTuple):
     """Start of an event that cannot be captured."""
@@ -65,14 +76,21 @@ def _find(facts: Facts) -> Iterator[Found]:
     equal: dict[tuple[str, ...], list[_Run]] = defaultdict(list)
     for run in _runs(facts, replays):
         equal[run.names].append(run)
+    least = max(facts.n_windows - 1, min(2, facts.n_windows))
     usual = [
-        run
-        for runs in equal.values()
-        if len({run.window for run in runs}) >= max(facts.n_windows - 1, min(2, facts.n_windows))
-        for run in runs
+        run for runs in equal.values() if len({run.window for run in runs}) >= least for run in runs
     ]
-    if usual:
-        yield _found(facts, usual)
+    runs = [run for run in usual if len(run.works) >= _MANY] or _worthwhile(facts, usual)
+    if runs:
+        yield _found(facts, runs)
+
+
+def _worthwhile(facts: Facts, runs: list[_Run]) -> list[_Run]:
+    """Return short runs if they are most of what is launched, and launching them takes long."""
+    n_launches, n_all = sum(len(run.works) for run in runs), len(facts.kernels)
+    are_few = facts.n_windows > 1 and facts.per_window(len(runs)) <= _MOST_GRAPHS
+    is_long = facts.is_worth(sum(run.host_ns for run in runs), _LEAST_OF_HOST_TIME)
+    return runs if are_few and is_long and n_launches >= _LEAST_OF_ALL * n_all else []
 
 
 def _runs(facts: Facts, replays: set[int]) -> Iterator[_Run]:
@@ -141,7 +159,7 @@ def _run(
 
 def _found(facts: Facts, runs: list[_Run]) -> Found:
     n_launches = sum(len(run.works) for run in runs)
-    host_ns = sum(end_ns - start_ns for _, start_ns, end_ns in (run.time_range for run in runs))
+    host_ns = sum(run.host_ns for run in runs)
     cost_ns = len(runs) * _REPLAY_NS + n_launches * _NODE_NS
     rest = min(cost_ns / max(host_ns, 1), 1.0)
     time_ranges = [run.time_range for run in runs]
@@ -219,7 +237,8 @@ REMEDY: Final = Remedy(
     effort="code",
     needs="runtime calls linked to their kernels",
     seen_by="32 launches or more that are equal in every step, without a wait, an allocation or a "
-    "pageable copy between them",
+    "pageable copy between them; or 8, if these are half of all and take the host a tenth of the "
+    "time",
     change="the host time from the first to the last of them, except for a replay and 0.2 us a "
     "node, with 0.3 us between nodes; at least three times that with 1 us between nodes, and "
     "half of the host time in training",

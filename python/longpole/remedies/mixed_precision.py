@@ -55,14 +55,13 @@ def _find(facts: Facts) -> Iterator[Found]:
     moving = [it for it in works if it not in products and _is_float32(facts, it)]
     hopeful = {it.event: it.duration_ns * _OF_BYTES for it in (*wide, *moving)}
     hopeful |= {it.event: it.duration_ns * factor for it in vector}
+    takes = "float32 products and convolutions take"
+    others = f", other float32 kernels {_part(works, moving)}" if moving else ""
     yield Found(
         careful=replaced({it.event: it.duration_ns * _CAREFUL for it in vector}),
         hopeful=replaced(hopeful),
         advice=f"Compute in 16 bit where accuracy allows ({_how(peaks)})",
-        evidence=(
-            f"float32 products and convolutions take {_part(works, wide)} of the kernel time, other "
-            f"float32 kernels {_part(works, moving)}"
-        ),
+        evidence=f"{takes} {_part(works, wide)} of the kernel time{others}",
         events=facts.longest(wide),
     )
 

@@ -1,4 +1,7 @@
-"""Kernels too small to fill the device, one after another: a larger batch costs hardly more."""
+"""A larger batch that costs hardly more: kernels do not fill the device, or the batch has one item.
+
+With a batch of one, the launches of a step compute a single result; with several, one each.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.flops.inputs import json_list
 from longpole.remedies.model import Found, Remedy
-from longpole.words.wording import share
+from longpole.words.wording import count, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,12 +29,55 @@ _LEAST_SHARE: Final = 0.5
 _OF_STREAM: Final = 0.95
 _MOST_OF_HOST: Final = 0.1
 
+# Layers, whose first input has the batch as its first dimension, and which of their inputs it is.
+# A batch of one is reported if nearly all of them have it, and launches take long enough.
+_LAYERS: Final = {"aten::linear": 0, "aten::conv1d": 0, "aten::conv2d": 0, "aten::conv3d": 0}
+_LEAST_LAYERS: Final = 4
+_OF_LAYERS: Final = 0.95
+_LEAST_OF_HOST: Final = 0.3
+
 
 def _find(facts: Facts) -> Iterator[Found]:
-    n_processors = facts.n_processors
-    if n_processors is None or not facts.gains_less("host", _MOST_OF_HOST):
+    if facts.gains_less("host", _MOST_OF_HOST):
+        yield from _find_small(facts)
+    elif not facts.gains_less("host", _LEAST_OF_HOST):
+        yield from _find_single(facts)
+
+
+def _find_single(facts: Facts) -> Iterator[Found]:
+    """Find layers that compute one item at a time, while the host limits."""
+    if facts.annotations("Optimizer.step#"):
         return
-    if not _is_on_one_stream(facts):
+    rows = facts.operators(*_LAYERS)
+    shapes = [(row, _batch(facts, row.event)) for row in rows if facts.name(row.event) in _LAYERS]
+    single = [row for row, size in shapes if size == 1]
+    known = [row for row, size in shapes if size is not None]
+    n_each = round(facts.per_window(len(single)))
+    if n_each < _LEAST_LAYERS or len(single) < _OF_LAYERS * len(known):
+        return
+    yield Found(
+        careful=[],
+        advice="Compute several inputs together, in one batch",
+        evidence=(
+            f"the batch has 1 item in {count(n_each, 'layer')} {facts.each}, and the host launches "
+            "one for several items as fast"
+        ),
+        events=facts.longest(single),
+    )
+
+
+def _batch(facts: Facts, layer: int) -> int | None:
+    """Return the size of the batch of a layer; None if it is not recorded or has no batch."""
+    call = facts.called(layer)
+    tensor = None if call is None else call.tensor(_LAYERS[facts.name(layer)])
+    is_batch = tensor is not None and len(tensor.shape) > 1
+    return tensor.shape[0] if is_batch and tensor is not None else None
+
+
+def _find_small(facts: Facts) -> Iterator[Found]:
+    """Find kernels too small to fill the device."""
+    n_processors = facts.n_processors
+    if n_processors is None or not _is_on_one_stream(facts):
         return
     # All windows run similar kernels, so the kernels of one window are examined.
     usual = max(facts.shown, 0)
@@ -86,13 +132,14 @@ REMEDY: Final = Remedy(
     id="small_batch",
     side="kernels",
     effort="configuration",
-    needs="the grid of kernels and the number of multiprocessors",
+    needs="the grid of kernels and the number of multiprocessors, or the shapes of layers",
     seen_by=(
         "kernels shorter than 30 us with blocks for less than half of the multiprocessors, for "
-        "half of the time or more, on one stream"
+        "half of the time or more, on one stream; or layers with a batch of 1, if the host limits "
+        "and nothing is trained"
     ),
     change="nothing: what a larger batch would save for each sample is not in the trace",
-    not_when="the host limits, kernels run on several streams, or most of the time is in others",
+    not_when="kernels run on several streams, or most of the time is in others",
     is_computed=False,
     find=_find,
 )

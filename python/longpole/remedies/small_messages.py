@@ -62,7 +62,7 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 def _may_be_bandwidth(facts: Facts, works: list[Activity]) -> bool:
     """Whether bandwidth may limit slow messages, because all have one known size, or none has."""
-    sizes = {_n_bytes(facts, work) for work in works}
+    sizes = {bytes_of(facts, work) for work in works}
     mean_ns = sum(work.duration_ns for work in works) / len(works)
     return mean_ns >= _LONGEST_NS and len(sizes) == 1
 
@@ -84,7 +84,7 @@ def _runs(facts: Facts, works: list[Activity]) -> Iterator[list[Activity]]:
 
 
 def _is_small(facts: Facts, work: Activity) -> bool:
-    return is_small(work.duration_ns, _n_bytes(facts, work))
+    return is_small(work.duration_ns, bytes_of(facts, work))
 
 
 def is_small(duration_ns: int, n_bytes: int | None) -> bool:
@@ -92,7 +92,7 @@ def is_small(duration_ns: int, n_bytes: int | None) -> bool:
     return duration_ns < _LONGEST_NS or 0 < (n_bytes or 0) <= _MOST_BYTES
 
 
-def _n_bytes(facts: Facts, work: Activity) -> int | None:
+def bytes_of(facts: Facts, work: Activity) -> int | None:
     """Return the bytes of a collective; None if unknown."""
     n_elements = facts.number(work.event, "In msg nelems")
     element_bytes = _ELEMENT_BYTES.get(facts.text(work.event, "dtype") or "")

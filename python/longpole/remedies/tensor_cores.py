@@ -100,8 +100,8 @@ def _found(facts: Facts, peaks: Peaks, products: list[_Product], *, is_convoluti
             part_of = part / max(product.vector_ns, 1)
             careful[event], hopeful[event] = most_ns * part_of, least_ns * part_of
     vector_ns = sum(it.vector_ns for it in products)
-    part = vector_ns / (facts.mean_ns * facts.n_windows)
-    takes = f"for {share(part)} of the time" if part <= 1 else "several at a time"
+    of_time = vector_ns / (facts.mean_ns * facts.n_windows)
+    takes = f"for {share(of_time)} of the time" if of_time <= 1 else "several at a time"
     what = "convolutions" if is_convolution else "products"
     setting = (
         "`torch.backends.cudnn.allow_tf32 = True`"

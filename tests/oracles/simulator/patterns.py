@@ -78,7 +78,10 @@ def pair(seed: int) -> Pair:
 
 
 class Several(NamedTuple):
-    """A program that is slow for several reasons, each of which can be mended by itself."""
+    """A program that is slow for several reasons, each of which can be mended by itself.
+
+    The launches of the layers can be replayed as a graph in every program.
+    """
 
     patterns: tuple[str, ...]
     forms: dict[str, tuple[_Form, _Form]]
@@ -108,6 +111,7 @@ def several(seed: int) -> Several:
         names = [*dict.fromkeys(("blocking_calls", "cuda_graph", *names))][: len(names)]
     layers = _layers(dice, is_host_bound="cuda_graph" in names)
     forms = {name: PATTERNS[name](dice, layers) for name in sorted(names)}
+    forms = dict(sorted({**forms, "cuda_graph": _graph(dice, layers)}.items()))
     return Several(tuple(sorted(names)), forms, layers)
 
 
