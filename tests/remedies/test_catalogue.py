@@ -23,6 +23,7 @@ OTHER_FILES = {
     "gains",
     "gone",
     "limits",
+    "message_bytes",
     "model",
     "parts",
     "plan",

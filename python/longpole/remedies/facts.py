@@ -253,6 +253,20 @@ class Facts:
             self._asked.add("gains")
         return is_less
 
+    @property
+    def mean_then_ns(self) -> float:
+        """Mean duration of a window after the changes; without any, as recorded."""
+        if not self._changes:
+            return self.mean_ns
+        self._asked.add("gains")
+        return self.mean_ns * (1.0 - self._gain_so_far)
+
+    @cached_property
+    def _gain_so_far(self) -> float:
+        """How much shorter the windows become by the changes."""
+        [gain] = values_of(self.core, [self._changes])
+        return gain
+
     @cached_property
     def _gains_then(self) -> dict[Side, float]:
         """How much shorter the windows become without host or kernels, after the changes."""

@@ -40,7 +40,7 @@ def _find(facts: Facts) -> Iterator[Found]:
     mean_ns = round(facts.per_window(total_ns))
     kept = 1 / _FEWEST_WORKERS
     if facts.parts["loader"] == "main_thread":
-        rest_ns = max(facts.mean_ns - mean_ns, 0.0)
+        rest_ns = max(facts.mean_then_ns - mean_ns, 0.0)
         kept = max(kept - rest_ns / max(mean_ns, 1), _RECEIVING)
     yield Found(
         careful=[Scale(by=kept, kind="data_loading")],

@@ -7,7 +7,7 @@ file. With Python stacks, the function is known.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
 
 from longpole.engine.critical_path.changes import Drop, RemoveWait
@@ -15,6 +15,7 @@ from longpole.remedies.eager_dispatch import dispatched
 from longpole.remedies.facts import Named
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.round_trip import trips
+from longpole.remedies.spans import Spans
 from longpole.words.wording import count, duration, short_name
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ _MOST_OF_GAPS: Final = 0.6
 _MOST_OF_STEP: Final = 0.9
 _WIDEST: Final = 60
 _STEP: Final = "ProfilerStep#"
+_BATCH: Final = "the next batch"
+_LOADER: Final = "enumerate(DataLoader)"
 
 
 def _find(facts: Facts) -> Iterator[Found]:
@@ -48,7 +51,7 @@ def _find(facts: Facts) -> Iterator[Found]:
     spans = sorted((it.wait.call.lane, it.start_ns, it.end_ns) for it in facts.once(trips))
     eager = sorted(facts.once(dispatched))
     of_place: dict[str, list[ThreadGap]] = defaultdict(list)
-    for gap in facts.gaps(least_ns):
+    for gap in _outside_loaders(facts, least_ns):
         is_idle = gap.idle_ns >= _IDLE * gap.duration_ns
         is_of_program = gap.lane in facts.launch_lanes and not gap.is_loading
         is_of_others = _is_in(spans, gap) or _is_in(eager, gap)
@@ -59,6 +62,33 @@ def _find(facts: Facts) -> Iterator[Found]:
         are_few = facts.per_window(len(gaps)) <= _MOST_PER_WINDOW
         if is_usual and are_few and facts.is_worth(_total_ns(gaps), _LEAST_OF_ALL):
             yield _found(facts, gaps)
+
+
+def _outside_loaders(facts: Facts, least_ns: int) -> Iterator[ThreadGap]:
+    """Yield gaps, and the parts of others before and after a data loader."""
+    gaps = facts.gaps(least_ns)
+    if not any(gap.is_loading for gap in gaps):
+        yield from gaps
+        return
+    loading = facts.annotations(_LOADER)
+    spans = Spans(row.time_range for row in loading)
+    of_start = {(row.lane, row.start_ns): row.event for row in loading}
+    of_end = {(row.lane, row.end_ns): row.event for row in loading}
+    for gap in gaps:
+        parts = [*spans.rest_of(gap.time_range)] if gap.is_loading else []
+        if not gap.is_loading or parts == [gap.time_range]:
+            yield gap
+            continue
+        for lane, start_ns, end_ns in parts:
+            if end_ns - start_ns >= least_ns:
+                yield gap._replace(
+                    start_ns=start_ns,
+                    end_ns=end_ns,
+                    idle_ns=max(gap.idle_ns - (gap.duration_ns - (end_ns - start_ns)), 0),
+                    before=of_end.get((lane, start_ns), gap.before),
+                    after=of_start.get((lane, end_ns), gap.after),
+                    is_loading=False,
+                )
 
 
 def _in_steps(facts: Facts, gap: ThreadGap) -> list[ThreadGap]:
@@ -107,11 +137,7 @@ def _found(facts: Facts, gaps: list[ThreadGap]) -> Found:
         }
     )
     function = _function(facts, gaps)
-    longest = max(gaps, key=lambda gap: gap.duration_ns)
-    ends = [short_name(facts.name(event), _WIDEST) for event in (longest.before, longest.after)]
-    steps = [_step_of(facts, event) for event in (longest.before, longest.after)]
-    is_across = None not in steps and steps[0] != steps[1]
-    between = f"between {ends[0]} and {ends[1]}{' of the next step' if is_across else ''}"
+    between = _between(facts, gaps)
     mean_ns = round(facts.per_window(_total_ns(gaps)))
     n_gaps = max(round(facts.per_window(len({(gap.lane, gap.before) for gap in gaps}))), 1)
     return Found(
@@ -135,6 +161,25 @@ def _found(facts: Facts, gaps: list[ThreadGap]) -> Found:
         if function
         else [*filter(None, map(facts.event_at, facts.shown_first(gaps)[:8]))],
     )
+
+
+def _between(facts: Facts, gaps: list[ThreadGap]) -> str:
+    """Return what gaps lie between, by what follows most of their time."""
+    total_ns: Counter[str] = Counter()
+    for gap in gaps:
+        total_ns[facts.name(gap.after)] += gap.duration_ns
+    [(after, _)] = total_ns.most_common(1)
+    longest = max(
+        (gap for gap in gaps if facts.name(gap.after) == after), key=lambda gap: gap.duration_ns
+    )
+    first, last = (_in_words(facts.name(event)) for event in (longest.before, longest.after))
+    steps = [_step_of(facts, event) for event in (longest.before, longest.after)]
+    is_across = None not in steps and steps[0] != steps[1] and last != _BATCH
+    return f"between {first} and {last}{' of the next step' if is_across else ''}"
+
+
+def _in_words(name: str) -> str:
+    return _BATCH if name.startswith(_LOADER) else short_name(name, _WIDEST)
 
 
 def _function(facts: Facts, gaps: list[ThreadGap]) -> tuple[str, int] | None:

@@ -51,12 +51,15 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 
 def trips(facts: Facts) -> list[Trip]:
-    """List each wait for a copy to the host that is followed by a copy back, with an idle GPU."""
+    """List each wait for a copy to the host that is followed by a copy back, with an idle GPU.
+
+    Of several waits before a copy back, the last one is for what the host works on.
+    """
     downs = {row.event: row for row in facts.downloads}
     ups = [row for row in facts.uploads if row.call is not None]
     starts = sorted((facts.place(row.call or 0).start_ns, row) for row in ups)
-    place, last = 0, -1
-    found = []
+    place = 0
+    of_copies: dict[int, Trip] = {}
     borders = sorted(row.start_ns for row in facts.annotations("ProfilerStep#", *_LOADERS))
     for wait in sorted(facts.waits, key=lambda wait: wait.call.start_ns):
         down = downs.get(wait.work if wait.work is not None else -1)
@@ -67,20 +70,18 @@ def trips(facts: Facts) -> list[Trip]:
         if place == len(starts):
             break
         up_ns, up = starts[place]
-        is_known = up.event == last  # an earlier wait has returned for this copy
         first_after = bisect_right(borders, wait.call.end_ns)
         is_of_next = first_after < len(borders) and borders[first_after] <= up_ns
-        if is_known or is_of_next or up_ns - wait.call.end_ns > _FARTHEST * facts.mean_ns:
+        if is_of_next or up_ns - wait.call.end_ns > _FARTHEST * facts.mean_ns:
             continue
         between = facts.launched_in([(wait.call.lane, wait.call.end_ns, up_ns)])
         busy_ns = sum(row.duration_ns for row in between)
         if busy_ns <= (1 - _IDLE) * (up_ns - wait.call.end_ns):
-            last = up.event
             start_ns = wait.call.start_ns
             if wait.operator is not None:
                 start_ns = facts.place(wait.operator).start_ns
-            found.append(Trip(wait, down, up, start_ns, _end_ns(facts, up)))
-    return found
+            of_copies[up.event] = Trip(wait, down, up, start_ns, _end_ns(facts, up))
+    return [*of_copies.values()]
 
 
 def _end_ns(facts: Facts, up: Activity) -> int:
