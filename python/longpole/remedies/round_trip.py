@@ -70,6 +70,9 @@ def trips(facts: Facts) -> list[Trip]:
         if place == len(starts):
             break
         up_ns, up = starts[place]
+        known = of_copies.get(up.event)
+        if known is not None and known.down.event == down.event:
+            continue  # a second wait for the same copy
         first_after = bisect_right(borders, wait.call.end_ns)
         is_of_next = first_after < len(borders) and borders[first_after] <= up_ns
         if is_of_next or up_ns - wait.call.end_ns > _FARTHEST * facts.mean_ns:
