@@ -47,7 +47,7 @@ def test_the_first_answer_with_shortened_names_says_where_they_are_whole(tmp_pat
     name = "gemm_" * 40
     trace = written(tmp_path, [launch(0, 2, 1), kernel(name, 5, 90, 1)])
     _, out = answer(capsys, "path", trace, trace)
-    assert out.count("set COLUMNS=200; for all, with names as recorded, see --json") == 1
+    assert out.count("set COLUMNS=200; for all, see --json") == 1
     assert name in answer(capsys, "path", trace, "--json")[1]
     _, out = answer(capsys, "path", written(tmp_path, [launch(0, 2, 1), kernel("gemm", 5, 90, 1)]))
     assert "COLUMNS" not in out

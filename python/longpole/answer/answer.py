@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from longpole.answer.advice import options_in
 from longpole.answer.after import after_remedies
 from longpole.answer.damaged import damaged
+from longpole.answer.details import details
 from longpole.answer.values import verdict_of
 from longpole.answer.withheld import MOST_IMPOSSIBLE, with_impossible_times
 from longpole.engine.windows import Marked, window_for
@@ -127,6 +128,12 @@ class Answer:
     def recording_cost(self) -> RecordingCost | None:
         """Recording overhead that the times do not contain; None if they are as recorded."""
         return self.trace.removed_cost
+
+    @cached_property
+    def details(self) -> tuple[str, ...]:
+        """How far kernels are from the limit of the device, and which code owns the time."""
+        is_told = self.verdict.status in ("ok", "balanced")
+        return details(self._facts, " ".join(self.verdict.actions)) if is_told else ()
 
     @cached_property
     def path(self) -> CriticalPath:

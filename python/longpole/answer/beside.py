@@ -89,10 +89,7 @@ def _shortening(
     takes = [f"{noun[0].upper()}{noun[1:]} {take} {whole_percent(part)} {of_time}"]
     takes += [f"{_NOUNS.get(side, side)} {whole_percent(share)}" for side, share in others]
     saves = most(max(parts["gains"][side].value for side, _ in rows))
-    return (
-        f"{' and '.join(takes)}, but other work takes longer meanwhile: shortening {them} alone "
-        f"saves {saves}."
-    )
+    return f"{' and '.join(takes)}; shortening {them} alone saves {saves}, as other work hides it."
 
 
 def _shown(parts: VerdictParts) -> str:

@@ -24,6 +24,9 @@ _WIDE: Final = 0.03
 # If the most by any cost of recording is this much above a gain, both are shown.
 _MUCH_BELOW: Final = 0.15
 
+# A gain of all is said as one of nearly all: some time of a device always remains.
+_NEARLY_ALL: Final = 0.999
+
 # What determines a bound if nothing is missing from the trace.
 _OF_RECORDING: Final = frozenset(("recorded", "recording_cost"))
 
@@ -57,7 +60,7 @@ class Gains:
             return "nothing"
         if self._is_inferred:
             return f"about {max(round(10 * gain), 1)}0 %"
-        return whole_percent(gain)
+        return whole_percent(min(gain, _NEARLY_ALL))
 
     def most(self, gain: float) -> str:
         """Format a gain as an upper bound."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -106,7 +107,7 @@ _Figures = tuple[str | None, int, int, int, int]
 @traces_argument
 @window_options(*OF_TIME)
 @profiler_options
-@top_option(5)
+@top_option(3)
 @graph_options
 def summary(
     *,
@@ -296,14 +297,31 @@ def _limiting_blocks(trace: Trace, found: Summary) -> list[Block]:
     tables, sides = _tables(trace, found), _sides(found)
     limiting = {name for side in found.verdict.sides for name in _TABLES_OF_SIDES[side]}
     wanted = limiting if found.verdict.sides else {"kernels"}
-    shown = [table for name, table in tables.items() if name in wanted]
-    devices = [Notes(_device_lines(found))] if found.devices else []
+    shown = [_worth_saying(table) for name, table in tables.items() if name in wanted]
+    lines = [*_device_lines(found), *found.details]
     nexts = [f"`longpole table TRACE {_NEXT_TABLES[side]}`" for side in sides[:1]]
     ids = [str(line.remedy) for line in found.verdict.plan.lines[:1]]
-    nexts += [f"`longpole whatif TRACE --remedy {one}` (how savings are computed)" for one in ids]
-    nexts += ["`longpole table TRACE events --around N` (event N)"]
-    more = f"More: {', '.join([*nexts, '`longpole table TRACE`'])} (lists all tables)."
-    return [*devices, *shown, Notes([*_notes(trace, found, wanted), more])]
+    nexts += [f"`longpole whatif TRACE --remedy {one}`" for one in ids]
+    events = [event for line in found.verdict.plan.lines for event in line.events[:1]]
+    nexts += [f"`longpole table TRACE events --around {next(iter(events), 'N')}`"]
+    more = f"More: {', '.join(nexts)}."
+    notes = Notes([*_notes(trace, found, wanted), more])
+    return [*([Notes(lines)] if lines else []), *shown, notes]
+
+
+def _worth_saying(table: Table) -> Table:
+    """Leave out rows with a share that is not worth saying, all but the first."""
+    places = [place for place, it in enumerate(table.columns) if it.type == "share"]
+    if len(places) != 1:
+        return table
+    [place] = places
+    first, *rows = table.rows
+    kept = [row for row in rows if not _is_little(row[place])]
+    return replace(table, rows=[first, *kept])
+
+
+def _is_little(part: Cell) -> bool:
+    return isinstance(part, float) and part < WORTH_SAYING
 
 
 def _device_lines(found: Summary) -> list[str]:

@@ -15,6 +15,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _LARGE_A100: Final = 60_000_000_000
+PRECISIONS: Final[Mapping[str, str]] = {
+    "double": "fp64",
+    "float": "fp32",
+    "c10::Half": "fp16",
+    "c10::BFloat16": "bf16",
+    "c10::Float8_e4m3fn": "fp8",
+    "c10::Float8_e4m3fnuz": "fp8",
+    "c10::Float8_e5m2": "fp8",
+    "c10::Float8_e5m2fnuz": "fp8",
+    "signed char": "int8",
+    "fp4": "fp4",
+}
+"""The precision of a type, by torch's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +45,13 @@ class Peaks:
     vector: Mapping[str, float]
     bandwidth: float | None
     source: str
+
+    def tflops(self, precision: str | None, *, is_matrix: bool) -> float | None:
+        """Return the peak of a type; work other than products uses the fp64 or fp32 peak."""
+        if is_matrix:
+            return None if precision is None else self.matrix.get(precision)
+        name = "fp64" if precision == "fp64" else "fp32"
+        return self.vector.get(name, self.matrix.get(name))
 
     def overridden(self, tflops: Mapping[str, float], bandwidth: float | None = None) -> Peaks:
         """Replace some peaks of the matrix cores, and the bandwidth if given."""

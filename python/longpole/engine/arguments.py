@@ -6,5 +6,9 @@ from typing import Final
 
 from longpole.flops.inputs import INPUT_ARGUMENTS
 
-ARGUMENTS: Final = (*INPUT_ARGUMENTS, "bytes", "grid", "In msg nelems", "dtype")
-"""Inputs of operators, sizes of copies and kernels."""
+ARGUMENTS: Final = (
+    *INPUT_ARGUMENTS,
+    *("bytes", "grid", "In msg nelems", "dtype"),
+    *("Total Allocated", "Device Type", "Device Id"),
+)
+"""Inputs of operators, sizes of copies and kernels, allocated memory."""

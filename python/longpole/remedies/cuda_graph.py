@@ -201,9 +201,8 @@ def _as_seen(facts: Facts, runs: list[_Run]) -> str:
     """Return whether the launches are equal in every step, and what divides them into graphs."""
     unit, parts = facts.unit, _in_runs(facts, runs)
     if facts.n_windows > 1:
-        told = f"in {parts}" if parts else "with nothing between them that cannot be captured"
-        return f"are the same in every {unit}, {told}"
-    told = f"are {parts}" if parts else "have nothing between them that cannot be captured"
+        return f"are equal in every {unit}{f', in {parts}' if parts else ' and can be captured'}"
+    told = f"are {parts}" if parts else "can be captured"
     return f"{told}; one {unit} does not show whether they are the same each time"
 
 

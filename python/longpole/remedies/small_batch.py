@@ -46,7 +46,7 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 def _find_single(facts: Facts) -> Iterator[Found]:
     """Find layers that compute one item at a time, while the host limits."""
-    if facts.annotations("Optimizer.step#"):
+    if facts.annotations("Optimizer.step#") or facts.parts["loader"] is not None:
         return
     rows = facts.operators(*_LAYERS)
     shapes = [(row, _batch(facts, row.event)) for row in rows if facts.name(row.event) in _LAYERS]

@@ -8,27 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from longpole.devices.peaks import Peaks, peaks_of
+from longpole.devices.peaks import PRECISIONS, Peaks, peaks_of
 from longpole.words.data import Data
+from longpole.words.matrix_units import ON_TF32
 
 if TYPE_CHECKING:
     from longpole.trace.trace import Trace
 
-_PRECISIONS: Final = {
-    "double": "fp64",
-    "float": "fp32",
-    "c10::Half": "fp16",
-    "c10::BFloat16": "bf16",
-    "c10::Float8_e4m3fn": "fp8",
-    "c10::Float8_e4m3fnuz": "fp8",
-    "c10::Float8_e5m2": "fp8",
-    "c10::Float8_e5m2fnuz": "fp8",
-    "signed char": "int8",
-    "fp4": "fp4",
-}
 _BANDWIDTH: Final = "bandwidth"
-_TF32: Final = r"tf32|_s1688|s1688gemm"
-"""Names of kernels that round fp32 to TF32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +77,7 @@ def device_peaks(
 
 
 def _check(given: Mapping[str, float]) -> None:
-    known = [*sorted({*_PRECISIONS.values(), "tf32"}), _BANDWIDTH]
+    known = [*sorted({*PRECISIONS.values(), "tf32"}), _BANDWIDTH]
     for name, peak in given.items():
         if name not in known:
             message = f"no peak of {name!r}; there are {', '.join(known)}"
@@ -123,6 +110,6 @@ def precision() -> pl.Expr:
 
     fp32 products may run as TF32, which only the kernel name shows.
     """
-    is_tf32 = pl.col("is_matrix") & pl.col("kernel").str.contains(_TF32)
-    plain = pl.col("dtype").replace_strict(_PRECISIONS, default=None, return_dtype=pl.String)
+    is_tf32 = pl.col("is_matrix") & pl.col("kernel").str.contains(ON_TF32)
+    plain = pl.col("dtype").replace_strict(PRECISIONS, default=None, return_dtype=pl.String)
     return pl.when((plain == "fp32") & is_tf32).then(pl.lit("tf32")).otherwise(plain)

@@ -541,18 +541,12 @@ def _limits(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.DataFra
     limits = []
     for device, name, is_matrix in keys.iter_rows():
         known = peaks.get(device)
-        tflops = None if known is None or is_matrix is None else _tflops(known, name, is_matrix)
+        tflops = (
+            None if known is None or is_matrix is None else known.tflops(name, is_matrix=is_matrix)
+        )
         limits.append((tflops, None if known is None else known.bandwidth))
     columns = {"peak_tflops": pl.Float64, "peak_gb_per_s": pl.Float64}
     return pl.concat([keys, pl.DataFrame(limits, schema=columns, orient="row")], how="horizontal")
-
-
-def _tflops(peaks: Peaks, precision: str | None, is_matrix: bool) -> float | None:  # noqa: FBT001
-    """Return the peak of a type; work other than matrix products uses the fp64 or fp32 peak."""
-    if is_matrix:
-        return None if precision is None else peaks.matrix.get(precision)
-    name = "fp64" if precision == "fp64" else "fp32"
-    return peaks.vector.get(name, peaks.matrix.get(name))
 
 
 def _table(rows: pl.DataFrame, top: int) -> Table:

@@ -13,6 +13,7 @@ from longpole.engine.question import Question
 from longpole.engine.recording_cost import RecordingCost
 from longpole.engine.windows import Window
 from longpole.tables.device_times import DeviceTime, device_times
+from longpole.tables.memory_peak import memory_peaks
 from longpole.tables.runtime_calls import BlockingCall, NameTime, blocking_calls
 from longpole.tables.served import Serving
 from longpole.words.data import Data, computed
@@ -76,6 +77,9 @@ class Summary(Data):
     operators: Ranking[OperatorTime]
     blocking_calls: tuple[BlockingCall, ...]
     unlinked: Unlinked
+    details: tuple[str, ...]
+    """How far kernels are from the limit of the device, which code owns the time, and the peak of
+    memory in the recording."""
     serving: Serving | None
     """How the inference server spends its iterations in the whole trace; null if the trace marks
     none, or if a part of it was chosen. If the program marks steps, launches of graphs count as
@@ -145,6 +149,7 @@ def summary_of(trace: Trace, answer: Answer, top: int) -> Summary | None:
         operators=Ranking(tuple(OperatorTime(*row) for row in operators), n_operators),
         blocking_calls=blocking_calls(trace, window),
         unlinked=Unlinked(*trace.core.unlinked(start_ns, end_ns)),
+        details=(*answer.details, *memory_peaks(trace)),
         serving=_serving(trace, answer, top, whole=whole) if has_serving else None,
         recording_cost=answer.recording_cost,
     )

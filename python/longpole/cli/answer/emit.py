@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from longpole.report.text import Terminal
 
 _WIDE: Final = 200
-_MORE: Final = "For more, set COLUMNS=200; for all, with names as recorded, see --json."
+_MORE: Final = "For more, set COLUMNS=200; for all, see --json."
 _MORE_OF_WIDE: Final = "For all, with names as recorded, see --json."
 
 Answer = tuple[Document, int]
