@@ -300,8 +300,7 @@ def _limiting_blocks(trace: Trace, found: Summary) -> list[Block]:
     shown = [_worth_saying(table) for name, table in tables.items() if name in wanted]
     lines = [*_device_lines(found), *found.details]
     nexts = [f"`longpole table TRACE {_NEXT_TABLES[side]}`" for side in sides[:1]]
-    ids = [str(line.remedy) for line in found.verdict.plan.lines[:1]]
-    nexts += [f"`longpole whatif TRACE --remedy {one}`" for one in ids]
+    nexts += ["`longpole whatif TRACE`"] if found.verdict.plan.lines else []
     events = [event for line in found.verdict.plan.lines for event in line.events[:1]]
     nexts += [f"`longpole table TRACE events --around {next(iter(events), 'N')}`"]
     more = f"More: {', '.join(nexts)}."
