@@ -31,11 +31,11 @@ _PRODUCTS: Final = ("aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm")
 
 @dataclass(frozen=True, eq=False)
 class Sized:
-"""All kernels of an operator that one launch ran, or one kernel of a graph without a capture."""
+    """All kernels of an operator that one launch ran, or one kernel of a graph not captured."""
 
     facts: Facts
     operator: int
-    """The operator; the kernel itself of a graph without a capture."""
+    """The operator; the kernel itself of a graph whose capture is unknown."""
     name: str
     kernels: tuple[Activity, ...]
 
