@@ -269,7 +269,7 @@ def test_launches_that_are_the_same_in_every_step_are_replayed():
             builder.launch("add", call=(start + 6, start + 14), work=(start + 15, start + 17))
 
     found = remedy_of("cuda_graph", steps(1_000, fill))
-    assert found.evidence.startswith("50 of 50 launches are the same in every step")
+    assert found.evidence.startswith("50 of 50 launches are equal in every step")
     assert 0.7 < found.gain.low <= found.gain.high < 0.9
     alone = remedy_of("cuda_graph", steps(1_000, fill, n=1))
     assert "one step does not show whether they are the same each time" in alone.evidence
@@ -293,7 +293,7 @@ def test_launches_with_a_read_between_them_are_several_graphs(numbers, told):
             start += 40
 
     between = "aten::item between them cannot be captured"
-    several = told.format("launches are the same in every step", between)
+    several = told.format("launches are equal in every step", between)
     assert remedy_of("cuda_graph", steps(2_000, fill)).evidence == several
     alone = told.replace(", in ", " ").format("launches are", between)
     unknown = "one step does not show whether they are the same each time"
@@ -316,7 +316,7 @@ def test_launches_of_an_optimizer_are_counted_apart():
         )
 
     trace = steps(2_000, fill)
-    told = "50 of 50 launches outside the optimizer are the same in every step"
+    told = "50 of 50 launches outside the optimizer are equal in every step"
     assert remedy_of("cuda_graph", trace).evidence.startswith(told)
     told = "45 of 95 launches a step are its loop"
     assert remedy_of("optimizer_loop", trace).evidence == told

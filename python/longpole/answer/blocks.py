@@ -36,7 +36,7 @@ def plan_blocks(verdict: Findings) -> list[Block]:
     """Show the plan: its lines, and what they save together."""
     plan = verdict.plan
     lines = [Notes([line.told for line in plan.lines], are_numbered=True)] if plan.lines else []
-    return [*lines, *([Sentence(plan.sentence)] if plan.sentence else [])]
+    return [*lines, *map(Sentence, filter(None, (plan.sentence, plan.obstacle)))]
 
 
 def beside_remedies(verdict: Findings) -> list[str]:

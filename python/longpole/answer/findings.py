@@ -109,6 +109,8 @@ class Plan(Data):
     """Least and most length of the step after all lines."""
     sentence: str = ""
     """What several lines save together; empty for fewer."""
+    obstacle: str = ""
+    """Calls without a remedy that prevent one more line; empty if none do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from longpole.answer.actions import is_searched, left_ns, planned_line, saving, saving_then, total
 from longpole.answer.findings import Plan, PlanLine
@@ -11,6 +11,7 @@ from longpole.answer.missing import told_ns
 from longpole.remedies.catalogue import RemedyId, gained, planned
 from longpole.remedies.gains import WORTH_SAYING
 from longpole.remedies.plan import MOST_LINES
+from longpole.words.wording import count, short_name, whole_percent
 
 if TYPE_CHECKING:
     from longpole.remedies.catalogue import Gained
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from longpole.remedies.gains import Saving
     from longpole.remedies.model import Found, Remedy
     from longpole.remedies.plan import Plan as Chosen
+
+
+_WIDEST: Final = 60
 
 
 def plan_in(facts: Facts) -> Plan:
@@ -41,6 +45,19 @@ def plan_in(facts: Facts) -> Plan:
         length_ns=length_ns,
         then_ns=None if gain is None else left_ns(gain, length_ns),
         sentence=told,
+        obstacle=_in_the_way(facts, chosen),
+    )
+
+
+def _in_the_way(facts: Facts, chosen: Chosen) -> str:
+    """Return what stands in the way of one more line; empty if nothing does."""
+    if chosen.obstacle is None:
+        return ""
+    name, per_window, remedy, more = chosen.obstacle
+    calls = count(max(round(per_window), 1), "call")
+    return (
+        f"{short_name(name, _WIDEST)} ({calls} {facts.each}) stands in the way of {remedy}, which "
+        f"would save {whole_percent(more)} more; no remedy for it is known."
     )
 
 

@@ -7,14 +7,17 @@ the facts without what the earlier ones removed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from longpole.engine.critical_path.changes import RemoveWait
 from longpole.remedies.gains import WORTH_SAYING, Saving, extended, gains_of, values_of
 from longpole.remedies.gone import Claims, claims_of, removed_by, unclaimed
 from longpole.remedies.model import EFFORTS
+from longpole.remedies.spans import Gone
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -34,6 +37,9 @@ _ALIKE: Final = 0.03
 _MOST_TRIED: Final = 8
 _MOST_OPENING: Final = 2
 _MOST_EXCHANGED: Final = 6
+
+# Least that a remedy saves without what stands in its way, for that to be said.
+_LEAST_OPENED: Final = 0.05
 
 # Maximum number of places of one remedy that are tried.
 _MOST_OF_ONE: Final = 8
@@ -62,6 +68,17 @@ class Line:
         return self.remedy.id, self.found.name
 
 
+class Obstacle(NamedTuple):
+    """Calls that no remedy removes, and that prevent a remedy."""
+
+    name: str
+    """The operator or call that is most often in the way."""
+    per_window: float
+    remedy: str
+    more: float
+    """What the remedy would save after the plan without any of these calls."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """Remedies that work together."""
@@ -71,6 +88,8 @@ class Plan:
     """For each remedy that changes what a line changes, the index of that line."""
     rest: Mapping[Key, float] = field(default_factory=dict)
     """For each remedy outside the plan, what it would save after all lines."""
+    obstacle: Obstacle | None = None
+    """What stands in the way of one more line."""
 
     @property
     def gain(self) -> Gain | None:
@@ -144,6 +163,15 @@ class Search:
                 found._look_for(remedy)
         return found
 
+    def without(self, calls: Collection[int]) -> Search:
+        """Search again without calls that can prevent a remedy."""
+        gone = Gone(self.facts.gone.events | {*calls}, self.facts.gone.spans)
+        found = Search(self.facts.without(gone, (), is_open=True), self.remedies)
+        for remedy in self.remedies:
+            if remedy.has_obstacles and remedy.id in self._known:
+                found._look_for(remedy)
+        return found
+
     def _left(self, changes: Sequence[Change], *, is_open: bool = False) -> Facts:
         """Return the facts without what changes remove."""
         return self.facts.without(removed_by(self.facts, changes), changes, is_open=is_open)
@@ -168,7 +196,13 @@ class _State:
     lines: tuple[Candidate, ...] = ()
     changes: tuple[Change, ...] = ()
     claims: Claims = field(default_factory=Claims)
-    value: float = 0.0
+    values: tuple[float, ...] = ()
+    """What each line saves with those before it."""
+
+    @property
+    def value(self) -> float:
+        """What all lines save."""
+        return self.values[-1] if self.values else 0.0
 
     def left(self, one: Candidate) -> Candidate:
         """Return a candidate, limited to what the lines do not claim."""
@@ -182,7 +216,7 @@ class _State:
         every = (*one.found.careful, *one.found.hopeful)
         claims = self.claims | claims_of(self.search.facts, every)
         changes = (*self.changes, *one.found.careful)
-        return _State(search, (*self.lines, one), changes, claims, value)
+        return _State(search, (*self.lines, one), changes, claims, (*self.values, value))
 
 
 class _Tried(NamedTuple):
@@ -206,12 +240,97 @@ def plan_of(facts: Facts, search_of: SearchOf, alone: Mapping[Key, float]) -> Pl
         after = state.search.after(best.one.found.careful)
         state = state.with_line(best.one, best.value, after)
         last = _tried(state, alone)
+    state = _exchanged(state, search, alone)
+    obstacle = _obstacle(state)
     state, lines = _sure(facts, state, opened)
     lines = _at_ends(facts, lines, search_of)
     chosen = {line.key for line in lines}
     others = [it for it in search.candidates() if it.key not in chosen]
     rest = {row.one.key: row.value - state.value for row in last}
-    return Plan(lines, _alternatives(facts, state.lines, others), rest)
+    return Plan(lines, _alternatives(facts, state.lines, others), rest, obstacle)
+
+
+def _exchanged(state: _State, search: Search, alone: Mapping[Key, float]) -> _State:
+    """Exchange the line for which another remedy saves most more, if one does.
+
+    A remedy that claims what an early line claims may save more with the later lines than it did
+    by itself.
+    """
+    before = (0.0, *state.values)
+    thens = [after - first for first, after in pairwise(before)]
+    chosen = {one.key for one in state.lines}
+    others = [it for it in search.candidates() if it.remedy.is_computed and it.key not in chosen]
+    pairs = [
+        (place, one)
+        for one in sorted(others, key=lambda it: -alone.get(it.key, 0.0))
+        for place, then in enumerate(thens)
+        if _weight(one) * alone.get(one.key, 0.0) > then + _ALIKE
+    ][:_MOST_EXCHANGED]
+    tried = []
+    for place, one in pairs:
+        kept = [line for at, line in enumerate(state.lines) if at != place]
+        claims = Claims()
+        for line in kept:
+            every = (*line.found.careful, *line.found.hopeful)
+            claims |= claims_of(search.facts, every)
+        careful = unclaimed(search.facts, one.found.careful, claims)
+        tried.append([change for line in kept for change in line.found.careful] + careful)
+    values = values_of(search.facts.core, tried)
+    best = max(range(len(pairs)), key=values.__getitem__, default=None)
+    if best is None or values[best] <= state.value + _ALIKE:
+        return state
+    place, one = pairs[best]
+    kept = [line for at, line in enumerate(state.lines) if at != place]
+    return _in_order(search, [one.key, *(line.key for line in kept)])
+
+
+def _in_order(search: Search, keys: Sequence[Key]) -> _State:
+    """Return the state after places in an order, without those that others leave nothing of."""
+    state = _State(search)
+    for key in keys:
+        ones = (it for it in state.search.candidates() if it.key == key)
+        one = next(map(state.left, ones), None)
+        if one is None or not one.found.careful:
+            continue
+        [value] = values_of(search.facts.core, [(*state.changes, *one.found.careful)])
+        state = state.with_line(one, value, state.search.after(one.found.careful))
+    return state
+
+
+def _weight(one: Candidate) -> float:
+    """Return how much of a saving counts: half, if it may not be possible."""
+    return 0.5 if one.remedy.is_upper_bound else 1.0
+
+
+def _obstacle(state: _State) -> Obstacle | None:
+    """Return what no remedy removes and what prevents another from saving much."""
+    facts = state.search.facts
+    chosen = {one.remedy.id for one in state.lines}
+    closed = {it.id for it in state.search.remedies if it.has_obstacles} - chosen
+    if not closed or len(state.lines) == MOST_LINES or facts.gains_less("host", _LEAST_OPENED):
+        return None
+    calls = [wait.call for wait in facts.waits]
+    calls += facts.calls("allocate", "free", "blocking_copy")
+    events = {call.event for call in calls}
+    if not events:
+        return None
+    search = state.search.without(events)
+    ones = [state.left(it) for it in search.candidates() if it.remedy.id in closed]
+    sets = [(*state.changes, *one.found.careful) for one in ones]
+    values = values_of(facts.core, sets)
+    best = max(range(len(ones)), key=values.__getitem__, default=None)
+    if best is None or values[best] - state.value < _LEAST_OPENED:
+        return None
+    names = Counter(_place_of(facts, event) for event in sorted(events))
+    [(name, number)] = names.most_common(1)
+    more = values[best] - state.value
+    return Obstacle(name, facts.per_window(number), ones[best].remedy.id, more)
+
+
+def _place_of(facts: Facts, event: int) -> str:
+    """Return the outermost operator around a call, or its own name without one."""
+    operators = [name for _, kind, name in facts.around(event) if kind == "operator"]
+    return operators[-1] if operators else facts.name(event)
 
 
 def _sure(facts: Facts, state: _State, openers: Collection[Key]) -> tuple[_State, tuple[Line, ...]]:
@@ -289,7 +408,7 @@ def _scored(state: _State, row: _Tried, opened: float) -> _Tried:
     Of a remedy that may not be possible, half counts.
     """
     own = row.value - state.value
-    by = 0.5 if row.one.remedy.is_upper_bound else 1.0
+    by = _weight(row.one)
     return row._replace(score=state.value + by * max(own, (own + opened) / 2))
 
 

@@ -97,8 +97,7 @@ def gain_parts(trace: Trace, found: Summary, key: str) -> Iterator[Part]:
     lines, others = verdict.plan.lines, rest_of(verdict)
     if lines:
         yield _intervals(trace, lines, found.window)
-    if verdict.plan.sentence:
-        yield Sentence(verdict.plan.sentence)
+    yield from map(Sentence, filter(None, (verdict.plan.sentence, verdict.plan.obstacle)))
     more = beside_remedies(verdict)
     if more:
         yield Notes(more)
