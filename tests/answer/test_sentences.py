@@ -124,7 +124,7 @@ def test_a_ranked_remedy_saves_what_the_verdict_says():
 def test_what_keeps_a_device_busy_without_holding_up_anything_is_told(kernel, told):
     verdict = beside(kernel).verdict()
     assert verdict.sides == ("host",)
-    assert str(verdict.caveat).startswith(f"{told} of step 1, but other work takes longer")
+    assert str(verdict.caveat).startswith(f"{told} of step 1; shortening ")
     assert "alone saves" in str(verdict.caveat)
 
 

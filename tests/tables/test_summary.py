@@ -238,6 +238,7 @@ def test_a_summary_is_plain_values_and_the_same_every_time():
         "operators",
         "blocking_calls",
         "unlinked",
+        "details",
         "serving",
         "recording_cost",
     ]
