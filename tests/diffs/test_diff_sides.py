@@ -84,6 +84,23 @@ def test_one_step_is_compared_with_the_others():
         longpole.diff_steps(trace, 77)
 
 
+@pytest.mark.parametrize("long", [1_500, 150])
+def test_a_usual_step_does_not_differ_from_the_usual_ones(long):
+    builder, begin = TraceBuilder(), 0
+    for step in range(8):
+        end = begin + (long if step in {2, 5} else 500)
+        builder.step(step, (begin, end + 10))
+        builder.launch("gemm", call=(begin, begin + 10), work=(begin + 10, end))
+        builder.call("cudaDeviceSynchronize", (begin + 20, end + 5))
+        begin = end + 20
+    trace = builder.read()
+    usual, unusual = (longpole.diff_steps(trace, step) for step in (3, 5))
+    assert (usual.verdict, round(usual.change, 2)) == ("neutral", 0.0)
+    assert any("Left out: steps 2 and 5" in reason for reason in usual.reasons)
+    assert unusual.verdict == ("regression" if long > 500 else "improvement")
+    assert any("Left out: step 2," in reason for reason in unusual.reasons)
+
+
 def test_one_step_a_side_names_no_change():
     def one(end):
         builder = TraceBuilder().step(1, (0, end)).kernel("unlinked", (4, 9), correlation=7)

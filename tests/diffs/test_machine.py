@@ -55,6 +55,19 @@ def test_a_slower_machine_is_named_with_its_factor_and_part_of_the_interval(reco
     assert found.sentence.startswith("Inconclusive (the machine may have made the change): ")
 
 
+def test_several_runs_on_a_slower_machine_are_no_regression_either(recorded):
+    sides = [
+        [longpole.read_trace(recorded(f"{by}{run}", 60, by=by + run / 100)) for run in range(4)]
+        for by in (1.0, 1.9)
+    ]
+    for pair in (sides, sides[::-1]):
+        found = longpole.diff(*pair)
+        assert found.base.n_runs == 4
+        assert (found.verdict, found.open_by) == ("inconclusive", "machine")
+        assert found.interval[0] <= 0.02
+        assert found.interval[1] >= -0.02
+
+
 def test_the_same_program_on_a_busier_machine_fails_no_gate(recorded, capsys):
     base, new = recorded("base", 60), recorded("new", 60, by=1.9)
     assert program.run(["diff", str(base), str(new), "--gate", "3%"]) == 4
