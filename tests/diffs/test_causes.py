@@ -156,6 +156,17 @@ def test_equal_kernels_are_one_program_when_the_host_runs_ahead():
         assert longpole.diff(*pair).is_one_program
 
 
+@needs_cases
+def test_all_repetitions_are_compared_where_nothing_marks_steps():
+    sides = [CASES / "answers" / name / "x_kernel_trace.csv" for name in ("sync_each", "sync_once")]
+    for pair, verdict in ((sides, "improvement"), (sides[::-1], "regression")):
+        found = longpole.diff(*pair)
+        assert (found.base.unit, found.new.unit) == ("repetition", "repetition")
+        assert min(found.base.n_steps, found.new.n_steps) > 50
+        assert found.verdict == verdict
+        assert "the mean repetition goes from" in found.sentence
+
+
 def _compared(tmp_path, base, new):
     """Compare two simulated programs, whose recording costs nothing."""
     for name, program in (("base", base), ("new", new)):

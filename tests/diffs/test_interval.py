@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import pytest
 
 import longpole
 from longpole.cli import program as commands
+from longpole.testing import TraceBuilder
 from oracles.simulator import Machine, Run, Scale
 from oracles.simulator.losses import PlantedCosts, with_overhead
 from oracles.simulator.program import Backward, Busy, Frame
@@ -117,3 +119,40 @@ def test_a_change_far_above_the_gate_fails_it_with_one_run_of_each_side(capsys):
     sides = [str(ANSWERS / f"gate_{side}.json.gz") for side in ("before", "after")]
     assert commands.run(["diff", *sides, "--gate", "5%"]) == 1
     assert "  Regression: " in capsys.readouterr().out
+
+
+def _without(path, *categories):
+    """Write a recording again without events that tell what recording cost."""
+    document = json.loads(path.read_bytes())
+    rows = document["traceEvents"]
+    document["traceEvents"] = [row for row in rows if row.get("cat") not in categories]
+    other = path.with_name(f"without_{len(categories)}.json")
+    other.write_text(json.dumps(document))
+    return other
+
+
+@pytest.mark.parametrize("lost", [("cpu_op",), ("cpu_op", "cuda_runtime")])
+def test_a_side_that_does_not_tell_what_recording_cost_takes_that_of_the_other(tmp_path, lost):
+    costs = PlantedCosts(2_000, 1_500, 4_000)
+    program = with_overhead(training(2, steps=7, layers=4, world_size=1), costs)
+    Run(program, Machine(seed=1)).write(tmp_path / "base.json")
+    sides = [tmp_path / "base.json", _without(tmp_path / "base.json", *lost)]
+    for pair in (sides, sides[::-1]):
+        found = longpole.diff(*pair, is_same_program=True)
+        assert found.interval[0] <= 0 <= found.interval[1]
+        is_told = any("allows for the cost of the other side" in it for it in found.reasons)
+        assert is_told == ("cuda_runtime" in lost)
+
+
+def test_a_cost_that_no_side_tells_is_not_removed_and_that_is_said():
+    def recorded(kernel_us):
+        builder = TraceBuilder()
+        for step in range(6):
+            begin = 2 * kernel_us * step
+            builder.step(step, (begin, begin + 2 * kernel_us - 1))
+            builder.launch("gemm", call=(begin, begin + 10), work=(begin + 12, begin + kernel_us))
+        return builder.read()
+
+    found = longpole.diff(recorded(500), recorded(800))
+    assert found.change == found.recorded_change
+    assert any("unknown and not removed" in it for it in found.reasons)

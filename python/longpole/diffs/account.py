@@ -152,8 +152,8 @@ def _pattern(name: str | None) -> str:
 
 def gain_ns(side: Side, changes: Sequence[Change]) -> float:
     """Return the mean gain of some changes in the last steps."""
-    if not side.has_steps:
-        return float(side.path.what_if(changes).gain_ns)
+    if side.unit != "step":
+        return side.path.what_if(changes).gain_ns / side.n_steps
     paths = [side.step_path(row) for row in range(side.n_steps)[-_MOST_STEPS:]]
     changed = paths[0].what_if(changes)
     return sum(map(changed.gain_in, paths)) / len(paths)

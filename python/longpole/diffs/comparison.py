@@ -256,6 +256,7 @@ def _answer(
             *judgement.reasons,
             *_of_threads(evidence.threads),
             *([_PYTHON_ON_ONE_SIDE] if work.has_python_on_one_side else []),
+            *([] if evidence.is_one_recording else _of_unknown_cost(pair)),
         ),
         gate=gate,
         change=change,
@@ -297,6 +298,20 @@ def _machine_reason(setups: Iterable[Setup]) -> list[str]:
         return []
     what = " and ".join(differ)
     return [f"The sides have different {what}: the verdict is about the step, not the program."]
+
+
+def _of_unknown_cost(pair: tuple[Side, Side]) -> list[str]:
+    """Warn that what recording cost is not removed, or is that of the other side."""
+    costs = [side.trace.removed_cost for side in pair]
+    known = ["unknown" if cost is None else cost["status"] for cost in costs]
+    reasons = [cost["reason"] for cost in costs if cost is not None and cost["reason"]]
+    if reasons and set(known) == {"unknown"}:
+        return [f"What recording cost is unknown and not removed: {reasons[0]}."]
+    if reasons and set(known) == {"unknown", "estimated"}:
+        name = "base" if known[0] == "unknown" else "new side"
+        told = f"The {name} does not show what recording cost ({reasons[0]})"
+        return [f"{told}: the interval allows for the cost of the other side."]
+    return []
 
 
 def _of_threads(threads: Threads | None) -> list[str]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from longpole.diffs.machine import Machine
     from longpole.diffs.runs import Runs
     from longpole.diffs.sides import Side
+    from longpole.engine.recording_cost import ClassCost
 
 Lengths = dict[int, float]
 
@@ -40,6 +41,9 @@ N_COSTS: Final = 11
 
 # The cost of an operator at the upper bound of a step, at its estimate and at its lower bound.
 _OF_COST: Final = (0.65, 1.0, 1.3)
+
+# The usual cost of events, in operators.
+_IN_OPERATORS: Final = {"outer_operator": 1.0, "nested_operator": 1.0, "launch": 1.3}
 
 # Host events that cost something to record, and the most that one costs, in operators (launches).
 _RECORDED: Final = ("operator", "runtime", "annotation")
@@ -241,15 +245,21 @@ def _curve(side: Side) -> _Curve:
         return _NO_CURVE
     recorded_ns, usual_ns = cost["recorded_step_ns"], cost["step_ns"]
     least_ns, most_ns = cost["least_step_ns"], cost["most_step_ns"]
-    rows = [row for row in cost["classes"] if row["event_class"].endswith("operator")]
-    if not rows or not (recorded_ns and usual_ns and least_ns and most_ns):
+    operator_ns = _operator_cost_ns(cost["classes"])
+    if operator_ns is None or not (recorded_ns and usual_ns and least_ns and most_ns):
         return _NO_CURVE
-    row = max(rows, key=lambda row: row["count"])
     lengths = (recorded_ns, most_ns, usual_ns, least_ns)
     shares = [min(1.0, length / recorded_ns) for length in lengths]
     falling = tuple(min(shares[: place + 1]) for place in range(len(shares)))
-    costs_ns = (0.0, *(part * row["cost_ns"] for part in _OF_COST))
+    costs_ns = (0.0, *(part * operator_ns for part in _OF_COST))
     return _Curve(costs_ns, falling, costs_ns[2])
+
+
+def _operator_cost_ns(classes: Sequence[ClassCost]) -> float | None:
+    """Return the estimated cost of an operator; without operators, in proportion to a launch."""
+    rows = [row for row in classes if row["event_class"] in _IN_OPERATORS]
+    rows.sort(key=lambda row: (row["event_class"] != "launch", row["count"]))
+    return rows[-1]["cost_ns"] / _IN_OPERATORS[rows[-1]["event_class"]] if rows else None
 
 
 def _change_on_one_machine(

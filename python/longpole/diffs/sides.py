@@ -345,4 +345,4 @@ def side_of(
 
 def _marked(trace: Trace, question: Question) -> pl.DataFrame:
     """Return the rows of all steps or repetitions of a trace."""
-    return frame_of(trace.core.steps(question.step_name))
+    return frame_of(trace.core.steps(question.step_name, with_repetitions=True))

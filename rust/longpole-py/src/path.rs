@@ -19,13 +19,19 @@ type FoundScope = (&'static str, Option<i64>, i64, i64, (String, String));
 
 #[pymethods]
 impl Trace {
-    /// Returns one row for each step, with the time range of its work.
-    #[pyo3(signature = (step_name))]
-    fn steps(&self, py: Python<'_>, step_name: Option<&str>) -> PyResult<Table> {
+    /// Returns one row for each step, with the time range of its work; without steps, for each
+    /// repetition of GPU activities if these are wanted.
+    #[pyo3(signature = (step_name, *, with_repetitions = false))]
+    fn steps(
+        &self,
+        py: Python<'_>,
+        step_name: Option<&str>,
+        with_repetitions: bool,
+    ) -> PyResult<Table> {
         let (launches, tables) = (self.linked(py)?, self.tables());
         let found = enter(py, None, None, |_| path::steps(tables, &launches, step_name))?;
         let is_step = !matches!(found.marked, path::Marked::Repetition(_));
-        let rows = if is_step { found.rows } else { Vec::new() };
+        let rows = if is_step || with_repetitions { found.rows } else { Vec::new() };
         let events = &self.tables().events;
         let columns = columns!(rows.iter(), |row| Columns {
             step: row.number,
