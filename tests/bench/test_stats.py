@@ -1,6 +1,6 @@
 """What a set of samples says, against naive ways to the same answers."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -155,3 +155,9 @@ def test_plain_noise_has_no_drift(shape):
     samples = [draws[shape]() for _ in range(200)]
 
     assert sum(stats.drift(each) != 0 for each in samples) <= 8
+
+
+def test_the_limits_of_a_median_of_many_runs_are_those_of_fewer_runs_going_on():
+    places = [ranks.sign_limit(n, 0.05) for n in range(490, 511)]
+    assert all(0 <= later - earlier <= 1 for earlier, later in pairwise(places))
+    assert ranks.sign_limit(100_000, 0.05) == pytest.approx(50_000 - 0.98 * 100_000**0.5, abs=2)

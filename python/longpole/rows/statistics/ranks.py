@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 # is equally good.
 _COUNTED_UP_TO: Final = 50
 
+# Up to this number of signs, the exact binomial distribution is computed.
+_SIGNS_UP_TO: Final = 500
+
 # Up to this number, all differences between two sets are computed.
 _DIFFERENCES_UP_TO: Final = 250_000
 
@@ -83,6 +86,8 @@ def sign_limit(n: int, level: float) -> int:
     >>> [sign_limit(n, 0.05) for n in (5, 6, 10, 20)]
     [-1, 0, 1, 5]
     """
+    if n > _SIGNS_UP_TO:
+        return math.floor(n / 2 + NormalDist().inv_cdf(level / 2) * math.sqrt(n) / 2 - 0.5)
     tail, cut = 0, -1
     while cut < n // 2:
         tail += math.comb(n, cut + 1)
