@@ -101,7 +101,9 @@ def intervals_of(
     """
     are_timed = all(len(side.timed_ns) >= FEWEST for side in sides)
     base, new = (_timed(side) if are_timed else _lengths(side, None) for side in sides)
-    sampling = Sampling() if are_timed else sampling_of(*(_lengths(side, 0.0) for side in sides))
+    are_runs = any(len(side.runs) > 1 for side in sides)
+    recorded = [_lengths(side, 0.0) for side in sides]
+    sampling = Sampling() if are_timed else sampling_of(recorded[0], recorded[1], are_runs=are_runs)
     estimated = _changes(base, new, sampling)
     if estimated is None:
         return None

@@ -67,8 +67,10 @@ class Sampling:
         return None if limits is None else (math.expm1(limits.low), math.expm1(limits.high))
 
 
-def sampling_of(base: Lengths, new: Lengths) -> Sampling:
+def sampling_of(base: Lengths, new: Lengths, *, are_runs: bool = False) -> Sampling:
     """Choose what one sample is, by the lengths of steps or runs as recorded.
+
+    Runs have no cycles.
 
     Examples
     --------
@@ -78,7 +80,7 @@ def sampling_of(base: Lengths, new: Lengths) -> Sampling:
     """
     if _are_pairs(base, new, _CYCLE_BELOW):
         return Sampling(is_paired=True)
-    cycle = _cycle(base, new)
+    cycle = 1 if are_runs else _cycle(base, new)
     chosen = Sampling(cycle)
     samples = chosen.of(base), chosen.of(new)
     return Sampling(cycle, is_paired=_are_pairs(*samples, _PAIRED_BELOW))
