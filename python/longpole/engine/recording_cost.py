@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from statistics import median
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypedDict
 
 from longpole.engine.windows import noun_of
@@ -248,6 +247,8 @@ class Timings(NamedTuple):
         >>> Timings((22, 34), (33, 37)).drift_ns
         """
         before, after = self
+        from statistics import median
+
         if not before or not after or (max(before) >= min(after) and max(after) >= min(before)):
             return None
         medians = round(median(before)), round(median(after))

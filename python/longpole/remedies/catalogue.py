@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.engine.critical_path.changes import Insert
@@ -125,6 +127,8 @@ def remedy_of(name: str) -> Remedy:
 
 
 def _added() -> Iterator[Remedy]:
+    if not any(_may_add(Path(folder)) for folder in sys.path):
+        return
     from importlib.metadata import entry_points
 
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
@@ -134,6 +138,17 @@ def _added() -> Iterator[Remedy]:
             yield _failing(point.name, error)
         else:
             yield remedy
+
+
+def _may_add(folder: Path) -> bool:
+    """Whether a folder of packages may have a remedy, found without `importlib.metadata`.
+
+    The import of that takes longer than reading all entry points.
+    """
+    if folder.is_file():
+        return True
+    entries = folder.glob("*-info/entry_points.txt")
+    return any(ENTRY_POINTS in it.read_text("utf-8", "replace") for it in entries)
 
 
 def _failing(name: str, error: Exception) -> Remedy:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from longpole.engine.critical_path.changes import Drop
@@ -123,6 +122,8 @@ def _is_of_others(name: str) -> bool:
 
 def _alike(rows: list[OnThread]) -> tuple[int, int]:
     """Return the number of windows in which the call takes about its usual time, and that time."""
+    from statistics import median
+
     of_window: Counter[int] = Counter()
     for row in rows:
         of_window[row.window] += row.duration_ns

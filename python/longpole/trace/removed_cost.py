@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from longpole.engine.recording_cost import (
@@ -83,6 +82,8 @@ def _measured(
     core: CoreTrace, timings: Timings, step_name: str | None, data_load: str | None
 ) -> tuple[CoreTrace, RecordingCost]:
     """Use the median of the timed steps, unless it does not fit or needs impossible costs."""
+    from statistics import median
+
     times_ns = timings.all_ns
     asked_ns = round(median(times_ns))
     parts, found = core.without_profiler(asked_ns, data_load=data_load, step_name=step_name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -89,6 +88,8 @@ def closest(name: str, known: Iterable[str], otherwise: str) -> str:
     >>> closest("nope", ["copies", "envelope"], "see the list")
     'see the list'
     """
+    import difflib
+
     names = [*known]
     with_word = sorted((one for one in names if name in one.split("_")), key=len)
     meant = difflib.get_close_matches(name, names, n=1, cutoff=_CLOSE) or with_word
@@ -105,6 +106,8 @@ def with_suggestion(error: click.NoSuchOption) -> click.NoSuchOption:
 
 
 def _suggestion(word: str, context: click.Context) -> str | None:
+    import difflib
+
     command = context.command
     own = _options(command)
     meant = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass
 from operator import index
@@ -276,6 +275,8 @@ def _check_kind(kind: str | None) -> None:
 
 def _meant(kind: str) -> str | None:
     """Return the kind or kernel family that is most similar to a misspelled one."""
+    import difflib
+
     plain = kind_named(kind)
     if family_of(kind) == kind:
         return f"kernel:{kind}"
