@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary
 
 from longpole.answer.advice import options_in
-from longpole.answer.after import after_remedies
 from longpole.answer.damaged import damaged
 from longpole.answer.details import details
 from longpole.answer.values import verdict_of
@@ -151,6 +150,8 @@ class Answer:
 
     def after_remedies(self, remedies: Collection[str]) -> AfterRemedies:
         """Compute what several remedies save together, and what limits the program then."""
+        from longpole.answer.after import after_remedies
+
         return after_remedies(self._facts, remedies)
 
     @property

@@ -19,7 +19,6 @@ from longpole._core import is_own_frame
 from longpole.devices.peaks import Peaks, peaks_of
 from longpole.engine.critical_path.changes import Drop
 from longpole.engine.windows import noun_of
-from longpole.flops import Call, Work, call_of, work_of
 from longpole.flops.inputs import INPUT_ARGUMENTS, input_columns
 from longpole.remedies.captured import FIRST
 from longpole.remedies.gains import values_of
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     from longpole._core import Facts as CoreFacts
     from longpole.engine.critical_path.changes import Change, TimeRange
+    from longpole.flops import Call, Work
     from longpole.remedies.captured import CapturedKernels, CapturedOperator, Run
     from longpole.remedies.parts import VerdictParts
     from longpole.remedies.sides import Side
@@ -672,6 +672,8 @@ class Facts:
         others = (self.text(operator, key) or "" for key in _INPUTS)
         key = (self.name(operator), dims, *others)
         if key not in self._alike:
+            from longpole.flops import call_of, work_of
+
             name, *texts = key
             call = call_of(name, *input_columns(*texts))
             self._alike[key] = (call, work_of(call))

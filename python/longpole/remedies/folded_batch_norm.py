@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.engine.critical_path.changes import Drop
-from longpole.flops import is_pointwise
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.rooflines import Sized, in_launch_order, replaced
 from longpole.words.wording import count
@@ -94,6 +93,8 @@ def _norms(operators: list[Sized]) -> Iterator[_Norm]:
 
 def _fuses(norm: Sized, after: Sized) -> bool:
     """Whether an operator is elementwise over the result of a batch norm."""
+    from longpole.flops import is_pointwise
+
     return is_pointwise(after.name) and after.n_elements == norm.n_elements
 
 

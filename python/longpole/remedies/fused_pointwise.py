@@ -6,7 +6,6 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.engine.critical_path.changes import Drop
-from longpole.flops import is_pointwise
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.rooflines import (
     Sized,
@@ -182,6 +181,8 @@ def _is_fused_with(row: _Row, it: Sized, left_out: set[int]) -> bool:
     """Whether a compiler may fuse an operator with a row next to it."""
     if it.kernels[0].event in left_out or not it.tensors:
         return False
+    from longpole.flops import is_pointwise
+
     if not (is_pointwise(it.name) or it.name in _REDUCTIONS or it.name == _CAT):
         return False
     ratio = it.n_elements / max(row.n_elements, 1)
@@ -190,7 +191,11 @@ def _is_fused_with(row: _Row, it: Sized, left_out: set[int]) -> bool:
 
 def _is_elementwise(it: Sized) -> bool:
     """Whether an operator computes elements in their memory order."""
-    if not is_pointwise(it.name) or _bytes(it) < _LEAST_BYTES:
+    if _bytes(it) < _LEAST_BYTES:
+        return False
+    from longpole.flops import is_pointwise
+
+    if not is_pointwise(it.name):
         return False
     n_elements = it.n_elements
     strides = {one.strides for one in it.tensors if one.numel == n_elements}
