@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
@@ -22,6 +23,8 @@ from longpole.files.writing import inputs_protected
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# Number of new objects after which Python searches for cycles; by default 700.
+_NEW_OBJECTS: Final = 200_000
 _COMPLETION: Final = "_LONGPOLE_COMPLETE"
 _STARTS_PROGRAMS: Final = frozenset({"bench", "tunableop", "tune"})
 """Commands whose jobs inherit the environment."""
@@ -136,6 +139,8 @@ def longpole(*, debug: bool) -> None:
 def main() -> None:
     """Run the command line and end the process with its exit code."""
     _open_closed_streams()
+    # The rows of an answer live until its end: a search for cycles among them finds none.
+    gc.set_threshold(_NEW_OBJECTS)
     instruction = os.environ.get(_COMPLETION)
     if instruction:
         sys.exit(shell_complete(longpole, {}, "longpole", _COMPLETION, instruction))

@@ -194,6 +194,51 @@ _activity: Final[Callable[[tuple[Any, ...]], Activity]] = partial(tuple.__new__,
 _place: Final[Callable[[tuple[Any, ...]], Place]] = partial(tuple.__new__, Place)
 
 
+class _Recorded:
+    """Rows of the core, shared by the facts and those after changes."""
+
+    def __init__(self, core: CoreFacts) -> None:
+        self._core = core
+        self._rows: dict[tuple[Any, ...], list[Any]] = {}
+        self._places: dict[int, Place] = {}
+        self._names: dict[int, str] = {}
+        self._equal: dict[str, str] = {}
+
+    def _once(self, make: Callable[..., Built], ask: Callable[..., Any], *of: Any) -> list[Built]:
+        """Return rows of a query as other objects, computed once."""
+        key = (ask.__name__, *of)
+        if key not in self._rows:
+            self._rows[key] = [*map(make, ask(*of))]
+        return self._rows[key]
+
+    def on_threads(
+        self, kinds: tuple[str, ...], least_ns: int, prefixes: tuple[str, ...]
+    ) -> list[OnThread]:
+        return self._once(_on_thread, self._core.on_threads, kinds, least_ns, prefixes)
+
+    def calls(self, roles: tuple[str, ...]) -> list[OnThread]:
+        return self._once(_on_thread, self._core.calls, roles)
+
+    def activities(self, kind: str, least_ns: int) -> list[Activity]:
+        return self._once(_activity, self._core.activities, (kind,), least_ns)
+
+    def gaps(self, least_ns: int) -> list[ThreadGap]:
+        return self._once(ThreadGap._make, self._core.thread_gaps, least_ns)
+
+    def name(self, event: int) -> str:
+        found = self._names.get(event)
+        if found is None:
+            found = self._core.name(event)
+            self._names[event] = found = self._equal.setdefault(found, found)
+        return found
+
+    def place(self, event: int) -> Place:
+        found = self._places.get(event)
+        if found is None:
+            self._places[event] = found = _place(self._core.place(event))
+        return found
+
+
 class Facts:
     """The facts about the windows of a verdict, or about those that represent them."""
 
@@ -223,6 +268,7 @@ class Facts:
         self._asked: set[Query] = set()
         self._changes: tuple[Change, ...] = ()
         self._is_open = False
+        self._recorded = _Recorded(core)
         self._calls: dict[int, tuple[Call, Work | None] | None] = {}
         self._alike: dict[tuple[str, ...], tuple[Call, Work | None]] = {}
 
@@ -233,7 +279,7 @@ class Facts:
         """
         known = self.core, self.parts, self.options, self._devices, self._ends
         left = Facts(*known, captures=lambda: self.captured, gone=gone)
-        left._calls, left._alike = self._calls, self._alike
+        left._recorded, left._calls, left._alike = self._recorded, self._calls, self._alike
         left._changes, left._is_open = (*self._changes, *changes), is_open
         return left
 
@@ -378,13 +424,12 @@ class Facts:
 
     def _on_threads(self, kinds: Sequence[str], least_ns: int, *prefixes: str) -> list[OnThread]:
         self._asked.add("threads")
-        rows = [*map(_on_thread, self.core.on_threads(kinds, least_ns, list(prefixes)))]
-        return self._left(rows)
+        return self._left(self._recorded.on_threads((*kinds,), least_ns, prefixes))
 
     def _left(self, rows: list[OnThread]) -> list[OnThread]:
         """Return the events of threads that are not gone."""
         if not self.gone:
-            return rows
+            return [*rows]
         events, spans = self.gone.events, self.gone.spans
         return [
             it
@@ -392,11 +437,10 @@ class Facts:
             if it.event not in events and not spans.has(it.lane, it.start_ns, it.end_ns)
         ]
 
-    def _left_works(self, rows: Iterable[tuple[Any, ...]]) -> list[Activity]:
+    def _left_works(self, works: list[Activity]) -> list[Activity]:
         """Return the GPU activities that are not gone."""
-        works = [*map(_activity, rows)]
         events = self.gone.events
-        return [work for work in works if work.event not in events] if events else works
+        return [work for work in works if work.event not in events] if events else [*works]
 
     def per_window(self, number: float) -> float:
         """Return the mean per window of a total over all windows."""
@@ -432,7 +476,7 @@ class Facts:
         """List the runtime API calls with some roles; see `Trace.api_roles`."""
         self._asked.add(roles)
         if roles not in self._of_roles:
-            self._of_roles[roles] = self._left([*map(_on_thread, self.core.calls(list(roles)))])
+            self._of_roles[roles] = self._left(self._recorded.calls(roles))
         return self._of_roles[roles]
 
     def calls_named(self, *prefixes: str) -> list[OnThread]:
@@ -458,7 +502,7 @@ class Facts:
     def long_kernels(self, least_ns: int) -> list[Activity]:
         """List the kernels of the windows that take at least `least_ns`."""
         self._asked.add("kernels")
-        return self._left_works(self.core.activities(["kernel"], least_ns))
+        return self._left_works(self._recorded.activities("kernel", least_ns))
 
     @property
     def copies(self) -> list[Activity]:
@@ -495,14 +539,13 @@ class Facts:
     def gaps(self, least_ns: int) -> list[ThreadGap]:
         """List gaps of threads of at least `least_ns` without an open operator or call."""
         self._asked.add("gaps")
-        gaps = [*map(ThreadGap._make, self.core.thread_gaps(least_ns))]
-        spans = self.gone.spans
-        return [gap for gap in gaps if not spans.has(*gap.time_range)] if spans else gaps
+        gaps, spans = self._recorded.gaps(least_ns), self.gone.spans
+        return [gap for gap in gaps if not spans.has(*gap.time_range)] if spans else [*gaps]
 
     def launched_in(self, time_ranges: Sequence[TimeRange]) -> list[Activity]:
         """List the GPU activities launched in some time spans of threads."""
         self._asked.add("launched")
-        return self._left_works(self.core.launched_in(list(time_ranges)))
+        return self._left_works([*map(_activity, self.core.launched_in(list(time_ranges)))])
 
     def in_launch_order(self, works: Iterable[Activity]) -> list[list[Activity]]:
         """Return GPU activities in launch order, those of each thread and window together."""
@@ -560,7 +603,7 @@ class Facts:
         if event is None:
             return ""
         captured = self._captured_operator(event)
-        return self.core.name(event) if captured is None else captured.name
+        return self._recorded.name(event) if captured is None else captured.name
 
     def named(self, name: str) -> Iterator[int]:
         """Yield all events of a name in the trace, also those outside the windows; this is slow."""
@@ -571,7 +614,7 @@ class Facts:
 
     def place(self, event: int) -> Place:
         """Return the thread and time of an event."""
-        return _place(self.core.place(event))
+        return self._recorded.place(event)
 
     def around(self, event: int) -> list[tuple[int, str, str]]:
         """List an event and those that enclose it, innermost first: event, kind and name.
@@ -685,7 +728,7 @@ class Facts:
         # A sample of the kernels shows the launching threads as well as all kernels.
         step = 1 + len(self.kernels) // _SAMPLED
         calls = (work.call for work in self.kernels[::step] if work.call is not None)
-        lanes = Counter(self.core.place(call)[1] for call in calls)
+        lanes = Counter(self.place(call).lane for call in calls)
         least = _LEAST_LAUNCHED * sum(lanes.values())
         return frozenset(lane for lane, number in lanes.items() if number >= least)
 
@@ -735,7 +778,7 @@ def _kernels(facts: Facts) -> list[Activity]:
 
 def _copies(facts: Facts) -> list[Activity]:
     facts._asked.add("copies")  # noqa: SLF001 - a query of the facts themselves
-    return facts._left_works(facts.core.activities(["copy"], 0))  # noqa: SLF001
+    return facts._left_works(facts._recorded.activities("copy", 0))  # noqa: SLF001
 
 
 def _uploads(facts: Facts) -> list[Activity]:
