@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections import defaultdict
 from importlib import import_module
 from pathlib import Path
 
@@ -43,9 +44,17 @@ SERVERS = {"longpole.cli.mcp.server"}
 
 
 def modules():
-    paths = (path.relative_to(PACKAGE.parent) for path in sorted(PACKAGE.rglob("*.py")))
-    dotted = (".".join(path.with_suffix("").parts) for path in paths if path.stem != "__main__")
-    return [name.removesuffix(".__init__") for name in dotted]
+    """Return the modules of each room."""
+    rooms = defaultdict(list)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        dotted = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+        name = dotted.removesuffix(".__init__")
+        if path.stem != "__main__":
+            rooms[name if name in SERVERS else ".".join(name.split(".")[:2])].append(name)
+    return rooms
+
+
+MODULES = modules()
 
 
 @pytest.fixture
@@ -72,18 +81,19 @@ def traces(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.needs("mcp")] * (name in SERVERS))
-        for name in modules()
-    ],
+    "room",
+    [pytest.param(room, marks=[pytest.mark.needs("mcp")] * (room in SERVERS)) for room in MODULES],
 )
-def test_the_examples_of_a_module_run(name):
-    module = import_module(name)
+def test_the_examples_of_a_room_run(room):
+    failed = [name for name in MODULES[room] if examples_failed(import_module(name))]
+    assert failed == []
+
+
+def examples_failed(module):
     # What a package imports when it is asked for would be added to it while it is searched.
     for lazy in getattr(module, "__all__", ()):
         getattr(module, lazy)
-    assert doctest.testmod(module).failed == 0
+    return doctest.testmod(module).failed
 
 
 @pytest.mark.usefixtures("traces")
@@ -120,27 +130,30 @@ def parse(command, words, parent=None):
         parse(found, rest, context)
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "examples/gate.yml"], ids=lambda page: page.stem)
-def test_the_commands_of_a_page_exist_with_these_options(page):
+def test_the_commands_of_pages_exist_with_these_options():
     wrong = []
-    for words in commands_of(page):
-        try:
-            parse(program.longpole, words)
-        except click.exceptions.Exit:  # --help
-            pass
-        except click.ClickException as error:
-            if "does not exist" not in error.format_message():
-                wrong.append((words, error.format_message()))
+    for page in [*PAGES, ROOT / "examples/gate.yml"]:
+        for words in commands_of(page):
+            try:
+                parse(program.longpole, words)
+            except click.exceptions.Exit:  # --help
+                pass
+            except click.ClickException as error:
+                if "does not exist" not in error.format_message():
+                    wrong.append((page.name, words, error.format_message()))
     assert wrong == []
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"])
-def test_the_links_of_a_page_lead_somewhere(page):
-    text = page.read_text(encoding="utf-8")
-    targets = [page.parent / target for target in LINK.findall(text)]
-    targets += [ROOT / target for target in WHOLE_LINK.findall(text)]
+def test_the_links_of_pages_lead_somewhere():
     made = {ROOT / "docs/generated" / name for name in pages.GENERATED}
-    assert [it for it in targets if not it.exists() and it.resolve() not in made] == []
+    wrong = []
+    for page in [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]:
+        text = page.read_text(encoding="utf-8")
+        targets = [page.parent / target for target in LINK.findall(text)]
+        targets += [ROOT / target for target in WHOLE_LINK.findall(text)]
+        lost = (it for it in targets if not it.exists() and it.resolve() not in made)
+        wrong += [(page.name, str(target)) for target in lost]
+    assert wrong == []
 
 
 def test_the_site_lists_every_page_once():
