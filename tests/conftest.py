@@ -6,7 +6,7 @@ import threading
 
 from hypothesis import settings
 
-pytest_plugins = ["oracles.needs", "oracles.real_time"]
+pytest_plugins = ["oracles.needs", "oracles.real_time", "oracles.sentences"]
 
 # On a busy machine any test may take its time. The examples are the same in every run, so that
 # a failure is about the change at hand. `make test-long` has them search much longer.

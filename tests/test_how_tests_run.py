@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from oracles import sentences
 from processes import started
 
 TESTS = Path(__file__).parent
@@ -73,3 +74,24 @@ def test_ctrl_c_reaches_the_programs_of_tests_in_the_background_of_a_script():
         [*command, *tests], capture_output=True, text=True, check=False, timeout=240
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_every_sentence_belongs_to_a_test():
+    known = sentences.known()
+    lost = [
+        f"{file}::{name}"
+        for file, tests in known.items()
+        for name in tests.keys() - sentences.functions(file)
+    ]
+    assert lost == []
+    assert sentences.written(known) == sentences.FILE.read_text(encoding="utf-8")
+
+
+def test_a_sentence_that_differs_is_found():
+    [(file, tests), *_] = sentences.known().items()
+    [(name, [first, *_]), *_] = tests.items()
+    said = sentences.Said(file, name)
+    said(first)
+    for check in (sentences.Said(file, name), sentences.Said(file, name).within):
+        with pytest.raises(AssertionError):
+            check(f"other{first[5:]}")

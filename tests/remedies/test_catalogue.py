@@ -55,7 +55,7 @@ def test_of_remedies_that_save_about_as_much_the_cheapest_comes_first():
     assert ordered == ["one_line", "code", "configuration"]
 
 
-def test_a_remedy_that_raises_is_named_and_skipped(monkeypatch: pytest.MonkeyPatch):
+def test_a_remedy_that_raises_is_named_and_skipped(said, monkeypatch: pytest.MonkeyPatch):
     def find(_facts: object) -> list[Found]:
         raise ZeroDivisionError
 
@@ -73,4 +73,4 @@ def test_a_remedy_that_raises_is_named_and_skipped(monkeypatch: pytest.MonkeyPat
     trace = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).read()
     verdict = trace.verdict()
     assert verdict.remedies == ()
-    assert verdict.caveat == "Remedy broken was skipped: ZeroDivisionError."
+    said(verdict.caveat)

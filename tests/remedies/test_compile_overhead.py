@@ -33,11 +33,11 @@ def steady(builder: TraceBuilder, begin: int) -> None:
     builder.call("cudaDeviceSynchronize", (begin + 70, begin + 2_050))
 
 
-def test_compilation_in_every_step_gains_its_time():
+def test_compilation_in_every_step_gains_its_time(said):
     found = remedy_of("compile_overhead", steps(8_100, compiling))
     assert abs(found.gain.low - 6_000 / 8_100) < 0.01, found
     assert found.advice == AGAIN
-    assert found.evidence == "1 compilation in every step takes 6.00 ms"
+    said(found.evidence)
 
 
 @pytest.mark.parametrize(("sizes", "is_named"), [([8, 9, 8, 12], True), ([8, 8, 8, 8], False)])
@@ -80,10 +80,10 @@ def test_what_dynamo_does_around_a_compilation_may_go_too():
     assert remedy_of("recurring_call", steps(2_150, fill)) is None
 
 
-def test_compilation_in_a_single_step_belongs_to_the_start():
+def test_compilation_in_a_single_step_belongs_to_the_start(said):
     found = remedy_of("compile_overhead", steps(8_100, compiling, n=1))
     assert found.advice.startswith("Record a later step")
-    assert found.evidence == "1 function is compiled, in 6.00 ms"
+    said(found.evidence)
 
 
 def test_code_that_is_compiled_already_is_left_alone():

@@ -21,15 +21,13 @@ def attention(head: int = 64) -> list[Kernel]:
     ]
 
 
-def test_attention_written_out_gains_what_a_fused_kernel_does():
+def test_attention_written_out_gains_what_a_fused_kernel_does(said):
     [found, *_] = steps(attention() * 2).read().verdict().remedies
     # 69 GFLOP of two products; at 30 % of 312 TFLOP/s they take 0.73 ms, at 60 % 0.37 ms, of 4 ms
     assert (found.remedy, found.name) == ("fused_attention", "aten::_softmax")
     assert abs(found.gain.low - (1 - 0.73 / 4)) < 0.01, found
     assert abs(found.gain.high - (1 - 0.37 / 4)) < 0.01, found
-    assert found.evidence == (
-        "its scores are written to memory, in 4 kernels around aten::_softmax [64, 2048, 2048]"
-    )
+    said(found.evidence)
 
 
 def test_copies_that_lay_out_operands_may_go_too():

@@ -50,6 +50,7 @@ def prints(monkeypatch: pytest.MonkeyPatch, form: dict[str, object]) -> None:
 
 
 def test_what_the_script_prints_becomes_the_interval(
+    said,
     products: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -71,10 +72,11 @@ def test_what_the_script_prints_becomes_the_interval(
     assert found["forms"] == [form]
     text = script.read_text(encoding="utf-8")
     compile(text, str(script), "exec")
-    assert "('tf32', '', [('aten::mm', [Tensor((64, 64), (64, 1), 'float32')" in text
+    said.within(text)
 
 
 def test_times_of_another_device_are_shown_and_not_used(
+    said,
     products: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -85,8 +87,8 @@ def test_times_of_another_device_are_shown_and_not_used(
     words = ["--remedy", "tensor_cores", "--measure", str(tmp_path / "forms.py")]
     assert run(["whatif", str(products), *words]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "recorded on another device than cpu" in text
-    assert "aten::mm: 2.00 ms as recorded, 500 µs changed on cpu" in text
+    said.within(text)
+    said.within(text)
 
 
 def test_a_script_is_not_written_over_another_file(
@@ -100,11 +102,11 @@ def test_a_script_is_not_written_over_another_file(
 
 
 def test_remedies_without_operators_to_time_are_refused(
-    products: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    said, products: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     words = ["--remedy", "cuda_graph", "--measure", str(tmp_path / "forms.py")]
     assert run(["whatif", str(products), *words]) == 2
-    assert "no operators of cuda_graph can be timed" in capsys.readouterr().err
+    said.within(capsys.readouterr().err)
 
 
 def test_measuring_needs_a_remedy(products: Path, capsys: pytest.CaptureFixture[str]):
@@ -114,15 +116,15 @@ def test_measuring_needs_a_remedy(products: Path, capsys: pytest.CaptureFixture[
 
 @pytest.mark.parametrize("other", [["--scale", "kernel=2"], ["--drop", "kernel"]], ids=" ".join)
 def test_what_is_measured_is_of_a_remedy_alone(
-    other: list[str], products: Path, capsys: pytest.CaptureFixture[str]
+    said, other: list[str], products: Path, capsys: pytest.CaptureFixture[str]
 ):
     words = ["--remedy", "tensor_cores", "--measure", "forms.py", *other]
     assert run(["whatif", str(products), *words]) == 2
-    assert "--measure times what a remedy changes; leave out --scale, " in capsys.readouterr().err
+    said.within(capsys.readouterr().err)
 
 
 def test_a_remedy_is_computed_with_other_changes(
-    products: Path, capsys: pytest.CaptureFixture[str]
+    said, products: Path, capsys: pytest.CaptureFixture[str]
 ):
     remedy_alone = asked(capsys, products, "--remedy", "tensor_cores")
     [least_ns] = {change["time_ns"] for change in remedy_alone["remedies"][0]["changes"]}
@@ -131,16 +133,16 @@ def test_a_remedy_is_computed_with_other_changes(
     assert both["makespan_ns"] == pytest.approx(4 * least_ns, rel=0.05)
     assert run(["whatif", str(products), "--drop", "operator", "--remedy", "tensor_cores"]) == 0
     out = capsys.readouterr().out
-    assert "with tensor_cores, operator dropped: " in out
-    assert "the changes that surely hold are applied" in out
+    said.within(out)
+    said.within(out)
 
 
 def test_a_remedy_that_does_not_fit_is_not_left_out_silently(
-    products: Path, capsys: pytest.CaptureFixture[str]
+    said, products: Path, capsys: pytest.CaptureFixture[str]
 ):
     words = ["--drop", "operator", "--remedy", "optimizer_loop"]
     assert run(["whatif", str(products), *words]) == 2
-    assert " fits the remedy optimizer_loop; leave it out" in capsys.readouterr().err
+    said.within(capsys.readouterr().err)
 
 
 @pytest.mark.needs("torch")
@@ -266,6 +268,7 @@ def row(tmp_path: Path) -> Path:
 
 
 def test_a_row_with_all_that_is_fused_is_what_a_script_compiles(
+    said,
     row: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -279,7 +282,7 @@ def test_a_row_with_all_that_is_fused_is_what_a_script_compiles(
     assert found["measured_low"] == pytest.approx(0.75 * of_row_us / (of_row_us + 100), abs=0.02)
     text = script.read_text()
     compile(text, str(script), "exec")
-    assert "('compiled', '', [('aten::mul', [Tensor((4096, 4096), " in text
+    said.within(text)
     assert "('aten::mean', " in text
 
 
@@ -293,7 +296,7 @@ def test_a_row_is_timed_as_recorded_and_compiled(
     assert 0 < form["factor"][0] <= form["factor"][1] <= form["factor"][2]
 
 
-def test_several_remedies_are_computed_in_one_graph(tmp_path: Path, capsys):
+def test_several_remedies_are_computed_in_one_graph(said, tmp_path: Path, capsys):
     builder = TraceBuilder()
     for number in range(4):
         begin = 4_000 * number
@@ -324,13 +327,13 @@ def test_several_remedies_are_computed_in_one_graph(tmp_path: Path, capsys):
     assert run(["whatif", str(path), *words]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "Together: 4.00 ms -> " in out
-    assert "After these changes, the kernels limit it: about " in out
+    said.within(out)
 
 
-def test_several_remedies_cannot_be_measured(products, tmp_path, capsys):
+def test_several_remedies_cannot_be_measured(said, products, tmp_path, capsys):
     words = ("--remedy", "tensor_cores", "--remedy", "cuda_graph", "--measure", tmp_path / "f.py")
     assert run(["whatif", str(products), *map(str, words)]) == 2
-    assert "--measure needs --remedy, once" in capsys.readouterr().err
+    said.within(capsys.readouterr().err)
 
 
 def test_what_limits_the_rest_is_unknown_if_the_host_runs_ahead(tmp_path: Path):

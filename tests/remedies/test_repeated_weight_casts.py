@@ -53,18 +53,13 @@ def calls(
     return fill
 
 
-def test_casts_of_one_module_after_the_first_are_gone():
+def test_casts_of_one_module_after_the_first_are_gone(said):
     found = remedy_of("repeated_weight_casts", steps(STEP_US, calls()))
     assert abs(found.gain.low - 300 / STEP_US) < 0.02, found
     assert found.gain.high == found.gain.low
     assert found.name == "nn.Module: Linear_0"
-    assert found.advice == (
-        "Cast each weight once: with the cache of autocast, in one region around all uses, or by "
-        "keeping it in 16 bit"
-    )
-    assert found.evidence == (
-        "3 casts a step repeat that of the same weight or bias, such as in Linear_0"
-    )
+    said(found.advice)
+    said(found.evidence)
 
 
 @pytest.mark.parametrize(

@@ -70,33 +70,33 @@ def test_the_first_event_of_a_remedy_is_in_the_shown_step(trace):
         assert is_shown or not row.is_listed, row.remedy
 
 
-def test_one_remedy_is_shown_with_what_changes_in_the_graph(capsys):
+def test_one_remedy_is_shown_with_what_changes_in_the_graph(said, capsys):
     path = str(RECORDINGS / "download.before.json.gz")
     assert run(["whatif", path, "--remedy", "pinned_copies"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     verdict = longpole.read_trace(path).without_profiler().verdict()
     [row] = [row for row in verdict.remedies if row.remedy == "pinned_copies"]
     assert f"1. pinned_copies: {row.saves[2]}" in out
-    assert "Computed as: copies at the bandwidth" in out
-    assert "Computed from these changes of the dependency graph: bound change" in out
-    assert "of the critical path of step 5, in " in out
-    assert "Memcpy DtoH (Device -> Pageable)" in out
+    said.within(out)
+    said.within(out)
+    said.within(out)
+    said.within(out)
     assert "Measured: pinned_download: " in out
     line = verdict.plan.lines[0]
     assert run(["whatif", path]) == 0
     assert f"1. {line.told}" in " ".join(capsys.readouterr().out.split())
 
 
-def test_a_remedy_that_finds_nothing_says_so(tmp_path, capsys):
+def test_a_remedy_that_finds_nothing_says_so(said, tmp_path, capsys):
     builder = TraceBuilder().step(0, (0, 1_000))
     builder.launch("gemm", call=(1, 5), work=(6, 990)).call("cudaDeviceSynchronize", (6, 992))
     path = str(builder.write(tmp_path / "trace.json"))
     assert run(["whatif", path, "--remedy", "loader_workers"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "The trace shows nothing that loader_workers would shorten noticeably." in told
+    said.within(told)
     assert run(["whatif", path, "--remedy", "tensor_cores"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "nothing that tensor_cores would shorten noticeably." in told
+    said.within(told)
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 30), st.integers(1, 9)), max_size=8))

@@ -1,0 +1,93 @@
+"""The sentences that tests expect, in one file for a reviewer: `tests/sentences.toml`.
+
+A test with the fixture `said` compares its sentences with those of its entry, in their order. With
+`LONGPOLE_WRITE_SENTENCES=1`, whole sentences that differ are written into the file instead, in
+tests that run in one process.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+FILE = TESTS / "sentences.toml"
+HEAD = "# Sentences that tests expect, by file and test function, in the order of the test.\n"
+
+
+def known() -> dict[str, dict[str, list[str]]]:
+    """Return the sentences of each test function, by file."""
+    return tomllib.loads(FILE.read_text(encoding="utf-8"))
+
+
+def written(sentences: dict[str, dict[str, list[str]]]) -> str:
+    """Return the file with some sentences."""
+    text = HEAD
+    for file, tests in sentences.items():
+        text += f'\n["{file}"]\n'
+        for name, told in tests.items():
+            lines = "".join(f"\n  {json.dumps(it, ensure_ascii=False)}," for it in told)
+            text += f"{name} = [{lines}\n]\n"
+    return text
+
+
+def functions(file: str) -> set[str]:
+    """Return the names of the test functions of a file."""
+    tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+class Said:
+    """The expected sentences of one test, in order."""
+
+    def __init__(self, file: str, name: str) -> None:
+        self.file, self.name = file, name
+        self.expected = known()[file][name]
+        self.n_used = 0
+
+    def __call__(self, text: str) -> None:
+        """Assert that a text is the next sentence."""
+        expected = self._next()
+        if os.environ.get("LONGPOLE_WRITE_SENTENCES") and text != expected:
+            sentences = known()
+            sentences[self.file][self.name][self.n_used - 1] = text
+            FILE.write_text(written(sentences), encoding="utf-8")
+            return
+        assert text == expected
+
+    def within(self, text: str) -> None:
+        """Assert that a text contains the next sentence."""
+        assert self._next() in text
+
+    def _next(self) -> str:
+        assert self.n_used < len(self.expected), f"add to {FILE.name}: {self.file}, {self.name}"
+        self.n_used += 1
+        return self.expected[self.n_used - 1]
+
+
+@pytest.fixture
+def said(request: Any) -> Any:
+    """Compare sentences with those of `tests/sentences.toml`."""
+    file = Path(request.node.path).relative_to(TESTS).as_posix()
+    sentences = Said(file, request.node.originalname)
+    yield sentences
+    if not request.node.stash.get(_FAILED, False):
+        assert sentences.n_used == len(sentences.expected), "sentences that the test does not ask"
+
+
+_FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: Any, call: Any) -> Any:
+    """Note that a test failed: then, it has not asked for all its sentences."""
+    report = yield
+    if call.when == "call":
+        item.stash[_FAILED] = report.failed
+    return report
