@@ -167,6 +167,29 @@ def test_all_repetitions_are_compared_where_nothing_marks_steps():
         assert "the mean repetition goes from" in found.sentence
 
 
+def _repeated(names, *, has_steps=False):
+    """Return a trace in which the same kernels run twelve times."""
+    builder, begin = TraceBuilder(), 0
+    for number in range(12):
+        start = begin
+        for name in names:
+            builder.launch(name, call=(begin, begin + 5), work=(begin + 6, begin + 50))
+            builder.call("cudaDeviceSynchronize", (begin + 10, begin + 55))
+            begin += 60
+        if has_steps:
+            builder.step(number, (start, begin - 1))
+    return builder.read()
+
+
+def test_repetitions_of_other_parts_of_a_program_have_no_verdict():
+    short, long = _repeated(["gemm", "relu"]), _repeated(["gemm", "relu", "gemm", "relu", "sum"])
+    steps = _repeated(["gemm", "relu"], has_steps=True)
+    assert longpole.diff(short, _repeated(["gemm", "relu"])).verdict == "neutral"
+    for pair in ((short, long), (long, short), (short, steps), (steps, short)):
+        found = longpole.diff(*pair)
+        assert (found.verdict, found.interval) == ("inconclusive", None)
+
+
 def _compared(tmp_path, base, new):
     """Compare two simulated programs, whose recording costs nothing."""
     for name, program in (("base", base), ("new", new)):

@@ -56,6 +56,9 @@ if TYPE_CHECKING:
 
 _GATE: Final = 0.03
 
+# Repetitions of which most kernels are this many times as frequent are another part of a program.
+_OTHER_PART: Final = 1.6
+
 # A step is an outlier if it takes longer than this multiple of the median step.
 _OUTLIER: Final = 1.5
 
@@ -66,6 +69,10 @@ _UNRELATED: Final = (
 _NOTHING_TO_COMPARE: Final = (
     "Without launches or operators nothing shows that both sides do the same work, so no gate "
     "applies. If they do, add --same-program."
+)
+_OTHER_UNITS: Final = (
+    "The repetitions of GPU activities may be other parts of the program on each side, so no gate "
+    "applies. Mark the steps, or say with --window what to compare."
 )
 _PYTHON_ON_ONE_SIDE: Final = (
     "Only one side records Python functions, which takes time. Changes of host work that this may "
@@ -215,6 +222,8 @@ def _judged(
     if not evidence.is_one_program:
         reason = _NOTHING_TO_COMPARE if work.similarity is None else _UNRELATED
         return Judgement("inconclusive", None, (reason,))
+    if not evidence.is_stated and not _are_alike_units(pair, work):
+        return Judgement("inconclusive", None, (_OTHER_UNITS,))
     are_runs = not are_single(sides)
     n_each = len(base.runs), len(new.runs)
     found = intervals_of(
@@ -228,6 +237,24 @@ def _judged(
         n_steps = len(lengths[0][0]), len(lengths[1][0])
         return too_few(n_each if are_runs else n_steps, are_runs=are_runs)
     return judge(found, gate, n_each=n_each, are_runs=are_runs)
+
+
+def _are_alike_units(pair: tuple[Side, Side], work: Work) -> bool:
+    """Whether the repetitions of both sides are evidently the same part of the program.
+
+    Of marked steps that is certain. A repetition of one side may contain several of the other.
+    """
+    units = {side.unit for side in pair}
+    if "repetition" not in units or len(units) > 1:
+        return "repetition" not in units
+    counts: dict[object, list[float]] = {}
+    for group in work.groups:
+        if group.kind == "kernel":
+            both = counts.setdefault(group.base_names or group.new_names, [0.0, 0.0])
+            both[0] += float(group.counts[0].mean())
+            both[1] += float(group.counts[1].mean())
+    ratios = [new / base for base, new in counts.values() if base and new]
+    return not ratios or 1 / _OTHER_PART < median(ratios) < _OTHER_PART
 
 
 def _answer(
