@@ -16,7 +16,7 @@ from longpole.tables.findings import (
     Finding,
     Place,
 )
-from longpole.trace.sweeps import activities
+from longpole.trace.sweeps import activities, event_warnings, launches_without_work
 from longpole.words.recording import options_for
 from longpole.words.wording import count, duration, duration_range, escape, share
 
@@ -227,7 +227,7 @@ def _of_events(trace: Trace) -> Iterator[Finding]:
         yield from _unknown_categories(trace)
         return
     counts = trace.warning_counts
-    warnings = [_EventWarning(*row) for row in trace.core.event_warnings()]
+    warnings = [_EventWarning(*row) for row in event_warnings(trace)]
     if counts["device_work"]:
         yield from _links(trace, counts, warnings)
     else:
@@ -282,7 +282,7 @@ def _links(
 
 def _are_at_the_start(trace: Trace) -> bool:
     """Whether all launches without their activity precede the first launch with one."""
-    lost = trace.core.launches_without_work()
+    lost = launches_without_work(trace)
     linked = activities(trace)["call"].drop_nulls()
     if not lost or linked.is_empty():
         return False

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.tables.catalogue import view_of
 from longpole.tables.device_peaks import device_peaks
 from longpole.tables.findings import IMPOSSIBLE_TIMES
+from longpole.trace.sweeps import event_warnings
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,7 +22,7 @@ _TIMES: Final = (
 
 def has_impossible_times(trace: Trace) -> bool:
     """Whether the recorded times of some GPU activities cannot be right."""
-    return any(code in IMPOSSIBLE_TIMES for code, *_ in trace.core.event_warnings())
+    return any(code in IMPOSSIBLE_TIMES for code, *_ in event_warnings(trace))
 
 
 def impossible_values(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.report.document import Warned
 from longpole.tables.findings import IMPOSSIBLE_TIMES, KINDS
+from longpole.trace.sweeps import event_warnings, launches_without_work
 from longpole.words.wording import count, duration
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def window_warnings(
     """Yield the warnings about the path of a window."""
     window_name = "the whole trace" if window_name == "whole trace" else window_name
     n_works = trace.warning_counts["device_work"]
-    n_launches = len(trace.core.launches_without_work())
+    n_launches = len(launches_without_work(trace))
     if n_launches > _MUCH_LOST * (n_launches + n_works) and n_works:
         yield Warned(
             code="lost_device_work",
@@ -125,7 +126,7 @@ def _untimed(trace: Trace) -> Iterator[Warned]:
 
 def _impossible(trace: Trace, length_ns: int) -> Iterator[Warned]:
     """Yield the warning about GPU activities with impossible times."""
-    for code, category, n_events, _, _, longest_ns in trace.core.event_warnings():
+    for code, category, n_events, _, _, longest_ns in event_warnings(trace):
         if code == "overlapping_device_work" and longest_ns > _MUCH_OVERLAP * length_ns:
             yield Warned(
                 code=code,

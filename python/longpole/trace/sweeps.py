@@ -46,6 +46,18 @@ def busy(trace: Trace, window: Window, chosen: bytes | None = None) -> pl.DataFr
     return frame_of(trace.core.busy(window.span, chosen))
 
 
+@kept
+def event_warnings(trace: Trace) -> list[tuple[str, str | None, int, int, str | None, int]]:
+    """Count contradictions between events; see `_core.pyi`. Every table asks for them."""
+    return trace.core.event_warnings()
+
+
+@kept
+def launches_without_work(trace: Trace) -> list[int]:
+    """List the launches whose GPU activity is not in the trace."""
+    return trace.core.launches_without_work()
+
+
 def sequences(lists: pl.Series) -> pl.Series:
     """Assign numbers to lists of categories; equal lists have equal numbers.
 
