@@ -72,6 +72,7 @@ def would_save(row: Gained, facts: Facts) -> bool:
 def _line(plan: Chosen, place: int) -> PlanLine:
     line = plan.lines[place]
     others = [key for key, of in plan.alternatives.items() if of == place]
+    others = [key for key in others if key[0] != line.remedy.id]
     return replace(
         _told(line.remedy, line.found, saving_then(line, is_first=place == 0), line.then),
         sides=line.gain.sides,

@@ -8,6 +8,7 @@ within the GPU can be.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.engine.critical_path.changes import Drop, Insert, Scale
@@ -27,6 +28,9 @@ _LEAST_LAUNCHES: Final = 8
 _LEAST_OF_ALL: Final = 0.5
 _MOST_GRAPHS: Final = 4
 _LEAST_OF_HOST_TIME: Final = 0.1
+
+# A longer time between two of few launches is work of the program, which a graph does not replace.
+_LONGEST_PAUSE_NS: Final = 200_000
 
 # Cost of a replay: one call, and a little time of the host and the GPU for each node.
 _REPLAY_NS: Final = 15_000
@@ -90,7 +94,14 @@ def _worthwhile(facts: Facts, runs: list[_Run]) -> list[_Run]:
     n_launches, n_all = sum(len(run.works) for run in runs), len(facts.kernels)
     are_few = facts.n_windows > 1 and facts.per_window(len(runs)) <= _MOST_GRAPHS
     is_long = facts.is_worth(sum(run.host_ns for run in runs), _LEAST_OF_HOST_TIME)
-    return runs if are_few and is_long and n_launches >= _LEAST_OF_ALL * n_all else []
+    is_most = n_launches >= _LEAST_OF_ALL * n_all
+    is_dense = all(_longest_pause_ns(facts, run) <= _LONGEST_PAUSE_NS for run in runs)
+    return runs if are_few and is_long and is_most and is_dense else []
+
+
+def _longest_pause_ns(facts: Facts, run: _Run) -> int:
+    starts = [facts.place(work.call).start_ns for work in run.works if work.call is not None]
+    return max((after - before for before, after in pairwise(starts)), default=0)
 
 
 def _runs(facts: Facts, replays: set[int]) -> Iterator[_Run]:

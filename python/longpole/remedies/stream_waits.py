@@ -23,8 +23,10 @@ def _find(facts: Facts) -> Iterator[Found]:
     if not waits:
         return
     inside, with_before = _host_time(facts, waits)
+    # What communication brings is needed, so it is not certain that any wait can go.
+    is_needed = any(work.kind == "communication" for work in facts.kernels)
     yield Found(
-        careful=[RemoveWait(kind="event_wait"), Drop(time_ranges=inside)],
+        careful=[] if is_needed else [RemoveWait(kind="event_wait"), Drop(time_ranges=inside)],
         hopeful=[RemoveWait(kind="event_wait"), Drop(time_ranges=with_before)],
         advice="Let streams wait less for each other",
         evidence=f"{count(round(facts.per_window(len(waits))), 'wait')} {facts.each}",
@@ -69,7 +71,7 @@ REMEDY: Final = Remedy(
     needs="waits between streams; see the options of the profiler",
     seen_by="GPU activities that begin after a wait for another stream",
     change="the waits and their calls, at most with the host time before each; that the data is "
-    "needed is not considered",
+    "needed is not considered; if the program communicates, at most that",
     not_when="streams do not wait for each other",
     is_upper_bound=True,
     depends_on_ranks=True,
