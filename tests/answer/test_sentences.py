@@ -240,7 +240,9 @@ def test_a_verdict_has_four_lines_at_most_and_says_nothing_twice(file):
         pytest.skip("no trace with work in it")
     assert len(verdict.actions) <= 4
     assert all(n_words(line) <= 50 for line in verdict.actions)
-    clauses = [clause for clause in CLAUSES.split(str(verdict)) if n_words(clause) > 4]
+    split = CLAUSES.split(str(verdict))
+    # Two lines may save the same.
+    clauses = [it for it in split if n_words(it) > 4 and not it.startswith("then saves")]
     assert sorted(set(clauses)) == sorted(clauses)
     assert not re.search(r"up to (nothing|less)|saves nothing \(", str(verdict))
 

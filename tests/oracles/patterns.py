@@ -31,7 +31,7 @@ class Judged(NamedTuple):
     named: tuple[tuple[str, float, float], ...]
     gain: float
     still_named: bool
-    """Whether the remedy is named on the mended program, too."""
+    """Whether the remedy is named on the mended program, too, for a gain worth mending."""
 
     @property
     def is_worth(self) -> bool:
@@ -67,7 +67,7 @@ def judged(seed: int, folder: Path) -> Judged:
         for verdict in verdicts
     )
     before_ns, after_ns = (steps_ns(run) for run in runs)
-    is_still_named = any(name == programs.pattern for name, *_ in still)
+    is_still_named = any(name == programs.pattern and high >= _WORTH for name, _, high in still)
     return Judged(seed, programs.pattern, named, 1 - after_ns / before_ns, is_still_named)
 
 

@@ -101,7 +101,9 @@ def test_a_remedy_sees_the_operators_of_replayed_kernels(remedy):
     [found] = [row for row in trace.verdict().remedies if row.remedy == remedy]
     assert found.gain.low > 0.005
     assert {trace.events["kind"][event] for event in found.events} == {"kernel"}
-    assert remedy not in {row.remedy for row in replays(kernels).read().verdict().remedies}
+    # Without the capture, only the names of kernels are known.
+    rows = replays(kernels).read().verdict().remedies
+    assert (remedy in {row.remedy for row in rows}) == (remedy == "tensor_cores")
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -124,7 +126,7 @@ def test_a_capture_of_another_graph_names_nothing():
     kernels = BLOCKS["tensor_cores"] * 2
     other = capture([*kernels, *BLOCKS["fused_pointwise"]])
     trace = replays(kernels).read(capture_traces=[other.read()])
-    assert not found_in(trace)
+    assert not any(str(name).startswith("aten::") for _, name, _, _ in found_in(trace))
 
 
 def test_a_script_times_the_operators_of_the_capture():

@@ -129,10 +129,11 @@ def kernels_of_graphs(facts: Facts) -> list[Sized]:
 def _kernels_of_graphs(facts: Facts) -> list[Sized]:
     if facts.gains_less("kernels", _LEAST_OF_KERNELS, at_most=True):
         return []
+    known = {event for row in sized_kernels(facts) for event in row.events}
     return [
         Sized(facts, it.event, kernel_label(facts.name(it.event)) or facts.name(it.event), (it,))
         for it in facts.kernels
-        if it.operator is None and it.kind == "kernel"
+        if it.event not in known and it.operator is None and it.kind == "kernel"
     ]
 
 
