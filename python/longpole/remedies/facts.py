@@ -194,15 +194,38 @@ _activity: Final[Callable[[tuple[Any, ...]], Activity]] = partial(tuple.__new__,
 _place: Final[Callable[[tuple[Any, ...]], Place]] = partial(tuple.__new__, Place)
 
 
+class _Names(dict[int, str]):
+    """The name of each event, asked once; equal names are one object."""
+
+    def __init__(self, core: CoreFacts) -> None:
+        self._core = core
+        self._equal: dict[str, str] = {}
+
+    def __missing__(self, event: int) -> str:
+        name = self._core.name(event)
+        self[event] = name = self._equal.setdefault(name, name)
+        return name
+
+
+class _Places(dict[int, Place]):
+    """The place of each event, asked once."""
+
+    def __init__(self, core: CoreFacts) -> None:
+        self._core = core
+
+    def __missing__(self, event: int) -> Place:
+        self[event] = place = _place(self._core.place(event))
+        return place
+
+
 class _Recorded:
     """Rows of the core, shared by the facts and those after changes."""
 
     def __init__(self, core: CoreFacts) -> None:
         self._core = core
         self._rows: dict[tuple[Any, ...], list[Any]] = {}
-        self._places: dict[int, Place] = {}
-        self._names: dict[int, str] = {}
-        self._equal: dict[str, str] = {}
+        self.names = _Names(core)
+        self.places = _Places(core)
 
     def _once(self, make: Callable[..., Built], ask: Callable[..., Any], *of: Any) -> list[Built]:
         """Return rows of a query as other objects, computed once."""
@@ -224,19 +247,6 @@ class _Recorded:
 
     def gaps(self, least_ns: int) -> list[ThreadGap]:
         return self._once(ThreadGap._make, self._core.thread_gaps, least_ns)
-
-    def name(self, event: int) -> str:
-        found = self._names.get(event)
-        if found is None:
-            found = self._core.name(event)
-            self._names[event] = found = self._equal.setdefault(found, found)
-        return found
-
-    def place(self, event: int) -> Place:
-        found = self._places.get(event)
-        if found is None:
-            self._places[event] = found = _place(self._core.place(event))
-        return found
 
 
 class Facts:
@@ -602,8 +612,8 @@ class Facts:
         """Return the name of an event or a captured operator; empty without one."""
         if event is None:
             return ""
-        captured = self._captured_operator(event)
-        return self._recorded.name(event) if captured is None else captured.name
+        captured = self._captured_operator(event) if event >= FIRST else None
+        return self._recorded.names[event] if captured is None else captured.name
 
     def named(self, name: str) -> Iterator[int]:
         """Yield all events of a name in the trace, also those outside the windows; this is slow."""
@@ -614,7 +624,7 @@ class Facts:
 
     def place(self, event: int) -> Place:
         """Return the thread and time of an event."""
-        return self._recorded.place(event)
+        return self._recorded.places[event]
 
     def around(self, event: int) -> list[tuple[int, str, str]]:
         """List an event and those that enclose it, innermost first: event, kind and name.
