@@ -30,10 +30,10 @@ def codes(trace):
     return {finding.code: finding for finding in longpole.check(trace)}
 
 
-def test_a_kernel_long_before_its_launch_is_no_matter_of_clocks():
+def test_a_kernel_long_before_its_launch_is_no_matter_of_clocks(said):
     found = codes(steps(step=3, work=(500, 3_500)).read())
     assert found["long_before_launch"].count == 1
-    assert "up to 4.40 ms before" in found["long_before_launch"].sentence
+    said.within(found["long_before_launch"].sentence)
     assert "work_before_its_call" not in found
 
 
@@ -52,10 +52,10 @@ def test_a_clock_that_is_off_moves_all_kernels():
     [(3, (4_920, 24_900)), (3, (-14_000, -4_000))],
     ids=["longer than its step", "before its launch"],
 )
-def test_there_is_no_verdict_if_impossible_times_fill_much_of_the_steps(step, work):
+def test_there_is_no_verdict_if_impossible_times_fill_much_of_the_steps(said, step, work):
     verdict = steps(step=step, work=work).read().verdict()
     assert (verdict.status, verdict.cause) == ("inconclusive", "impossible_times")
-    assert "GPU activities have impossible times (see `longpole check`)" in verdict.sentence
+    said.within(verdict.sentence)
     assert verdict.gains == {}
     assert verdict.remedies == ()
 
@@ -65,14 +65,12 @@ def test_a_small_part_of_impossible_times_leaves_the_verdict():
     assert steps().read().verdict().status == "ok"
 
 
-def test_one_overlap_is_told_in_the_singular(tmp_path, capsys):
+def test_one_overlap_is_told_in_the_singular(said, tmp_path, capsys):
     from longpole.cli.program import run
 
     path = steps(step=3, work=(4_920, 24_900)).write(tmp_path / "trace.json")
     run(["path", str(path)])
-    assert "1 GPU activity of category kernel overlaps an earlier one of its stream" in (
-        capsys.readouterr().err
-    )
+    said.within(capsys.readouterr().err)
 
 
 def test_replays_that_were_recorded_too_late_limit_nothing():

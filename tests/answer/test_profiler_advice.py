@@ -214,20 +214,20 @@ def unexplained(builder: TraceBuilder, **launch: str) -> TraceBuilder:
 
 
 @pytest.mark.parametrize(("call", "profiler"), [("hip", "torch_rocm"), ("ur", "torch_xpu")])
-def test_options_that_only_cuda_has_are_not_advised_for_others(call, profiler):
+def test_options_that_only_cuda_has_are_not_advised_for_others(said, call, profiler):
     launch = {"hip": "hipLaunchKernel", "ur": "urEnqueueKernelLaunch"}[call]
     trace = unexplained(TraceBuilder(), by=launch).read()
     assert trace.core.profiler == profiler
     assert trace.verdict().status == "inconclusive"
     assert "with schedule(" in told(trace)
     assert "enable_cuda_sync_events" not in told(trace)
-    assert "with enable_cuda_sync_events=True" in told(unexplained(TraceBuilder()).read())
+    said.within(told(unexplained(TraceBuilder()).read()))
 
 
-def test_a_trace_without_a_device_is_not_told_that_it_has_nvidias():
+def test_a_trace_without_a_device_is_not_told_that_it_has_nvidias(said):
     trace = TraceBuilder().operator("aten::mm", (0, 50)).read()
     assert trace.core.profiler == "torch_unknown"
-    assert "ProfilerActivity.CUDA] (XPU on Intel's GPUs)" in told(trace)
+    said.within(told(trace))
     assert "enable_cuda_sync_events" not in told(trace)
 
 
@@ -304,8 +304,8 @@ def test_a_program_of_two_launching_threads_is_told_to_record_all_threads():
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")
-def test_times_of_0_are_explained_by_counters_that_could_not_be_read():
+def test_times_of_0_are_explained_by_counters_that_could_not_be_read(said):
     trace = longpole.read_trace(SHARED / "gpu" / "other" / "counters_training.json.gz")
     [found] = [each for each in longpole.check(trace) if each.code == "zero_timestamp"]
     assert found.count == 307
-    assert "without performance counters (experimental_config)" in str(found.hint)
+    said.within(str(found.hint))

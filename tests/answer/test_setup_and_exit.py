@@ -52,7 +52,7 @@ def export(path, calls=(), kernels=(), messages=(), ranges=()):
     return path
 
 
-def test_unloading_at_the_exit_is_no_part_of_the_whole_trace(tmp_path):
+def test_unloading_at_the_exit_is_no_part_of_the_whole_trace(said, tmp_path):
     launches = [("cuLaunchKernel", 10 * row, 10 * row + 5) for row in range(10)]
     exit_calls = [("cuModuleUnload", 1_000 + 90 * row, 1_090 + 90 * row) for row in range(100)]
     kernels = [("conv", 20 + 90 * row, 110 + 90 * row, row + 1) for row in range(10)]
@@ -60,7 +60,7 @@ def test_unloading_at_the_exit_is_no_part_of_the_whole_trace(tmp_path):
     trace = read_trace(export(tmp_path / "exit.sqlite", calls, kernels))
     window = longpole.choose_window(trace, whole=True)
     assert window.duration_ns == 930_000
-    assert window.clause == "without 100 calls of 9 ms that unload code at the exit of the program"
+    said(window.clause)
     assert trace.verdict(whole=True).sides == ("kernels",)
 
 
@@ -71,7 +71,7 @@ def test_unloading_before_more_work_stays_in_the_trace(tmp_path):
     assert longpole.choose_window(trace, whole=True).duration_ns == 400_000
 
 
-def test_the_first_call_that_needs_the_device_creates_the_context(tmp_path):
+def test_the_first_call_that_needs_the_device_creates_the_context(said, tmp_path):
     calls = [
         ("cudaFree", 0, 119_000),
         ("cudaMalloc", 120_000, 120_050),
@@ -80,11 +80,11 @@ def test_the_first_call_that_needs_the_device_creates_the_context(tmp_path):
     trace = read_trace(export(tmp_path / "first.sqlite", calls, [("fill", 120_080, 120_090, 3)]))
     [action, *_] = trace.verdict().actions
     assert action.startswith("Record a later step")
-    assert "cudaFree creates the context of the GPU, which nothing used before" in action
+    said.within(action)
     assert "Keep the memory" not in str(trace.verdict())
 
 
-def test_a_later_call_that_frees_creates_nothing(tmp_path):
+def test_a_later_call_that_frees_creates_nothing(said, tmp_path):
     calls = [
         ("cuLaunchKernel", 0, 10),
         ("cudaFree", 100, 119_000),
@@ -93,7 +93,7 @@ def test_a_later_call_that_frees_creates_nothing(tmp_path):
     kernels = [("fill", 20, 90, 1), ("fill", 119_020, 119_030, 3)]
     trace = read_trace(export(tmp_path / "later.sqlite", calls, kernels))
     [action, *_] = trace.verdict().actions
-    assert action == "cudaFree takes over 99 % of the time (1 call)."
+    said(action)
 
 
 def test_a_call_of_every_step_is_not_called_set_up():
@@ -108,7 +108,7 @@ def test_a_call_of_every_step_is_not_called_set_up():
     assert action.startswith("Load kernels and modules once, before the loop")
 
 
-def test_messages_of_the_profiler_say_why_nothing_was_recorded(tmp_path, capsys):
+def test_messages_of_the_profiler_say_why_nothing_was_recorded(said, tmp_path, capsys):
     messages = [(1, "Profiling started."), (2, "No CUDA events collected. Does it use CUDA?")]
     ranges = [("execute_model", 10 * row, 10 * row + 9) for row in range(10)]
     path = export(tmp_path / "empty.sqlite", messages=messages, ranges=ranges)
@@ -121,11 +121,11 @@ def test_messages_of_the_profiler_say_why_nothing_was_recorded(tmp_path, capsys)
         assert text.err == ""
     program.run(["summary", str(path)])
     told = " ".join(capsys.readouterr().out.split())
-    assert "the trace has 10 annotations, but no operator, call or GPU activity" in told
+    said.within(told)
     # What to record is said in the terms of the profiler.
-    assert "process that uses the GPU, with nsys profile --trace=cuda,nvtx." in told
+    said.within(told)
     served = longpole.serving(read_trace(path))
-    assert "No GPU activity is recorded" in served.sentence
+    said.within(served.sentence)
     assert "busy" not in served.sentence
     unknown = ("device_ns", "device_share", "blocked_ns")
     assert [served.kinds[0][name] for name in unknown] == [None] * 3
@@ -206,13 +206,13 @@ def late_replays():
     return builder
 
 
-def test_no_figure_rests_on_times_that_cannot_be_right():
+def test_no_figure_rests_on_times_that_cannot_be_right(said):
     trace = late_replays().read()
     codes = {finding.code: finding.count for finding in longpole.check(trace)}
     assert codes["late_on_idle_device"] == 1
     found = longpole.serving(trace)
     assert "tokens/s" not in found.sentence
-    assert "The recorded times of GPU activities cannot be right" in found.sentence
+    said.within(found.sentence)
     for kind in found.kinds:
         assert kind["decode_tokens_per_second"] is kind["scheduler_share"] is None
 
@@ -261,7 +261,7 @@ def test_categories_of_rocprofiler_systems_are_known():
 
 @pytest.mark.parametrize(("start", "length"), [(1_700_000_002_000_900, -500)])
 def test_the_summary_says_that_records_without_a_time_are_in_no_figure(
-    start, length, tmp_path, capsys
+    said, start, length, tmp_path, capsys
 ):
     builder = TraceBuilder()
     for number in range(4):
@@ -274,7 +274,7 @@ def test_the_summary_says_that_records_without_a_time_are_in_no_figure(
     builder.kernel("lost", (start, start + length), correlation=77)
     program.run(["summary", str(builder.write(tmp_path / "trace.json"))])
     text = " ".join(capsys.readouterr().out.split())
-    assert "1 record has the time 0 or ends before the start, and counts in no figure" in text
+    said.within(text)
     codes = [found.code for found in longpole.check(builder.read())]
     assert "work_before_its_call" not in codes
 
