@@ -48,7 +48,7 @@ def test_calls_of_the_only_window_are_not_counted_a_window(said):
 
 
 def operators(*, stacks: bool) -> TraceBuilder:
-    """Build steps of operators that take 200 us each, with short kernels."""
+    """Build steps of operators that take 200 us each, with short kernels that no graph repeats."""
     builder = TraceBuilder()
     for step in range(4):
         begin = 2_000 * step
@@ -58,9 +58,8 @@ def operators(*, stacks: bool) -> TraceBuilder:
         for number in range(10):
             start = begin + 200 * number
             builder.operator(f"my::op{number}", (start, start + 195))
-            builder.launch(
-                "kernel", call=(start + 180, start + 190), work=(start + 192, start + 196)
-            )
+            name, call = f"kernel{step}", (start + 180, start + 190)
+            builder.launch(name, call=call, work=(start + 192, start + 196))
     return builder
 
 
