@@ -27,8 +27,7 @@ def test_what_lines_save_together_holds(tmp_path):
 def test_of_200_programs_nearly_all_plans_hold(tmp_path):
     rows = [judged(seed, tmp_path) for seed in range(20_000, 20_200)]
     behind = [it for row in rows for it in row.behind]
-    # The aim is 95 and 90 %. Of 60 other programs, 90 and 85 % held: a round trip takes Python time
-    # next to it for its own, and what more loader workers save then is told up to 10 points off.
-    assert sum(row.holds for row in rows) >= 0.85 * len(rows)
-    assert _hold(_lines(rows)) >= 0.8 * len(_lines(rows))
-    assert sum(it <= TOLERANCE for it in behind) >= 0.9 * len(behind)
+    # Of 40 others, 97 % of the totals, 97 % of the lines and 90 % of the prefixes held.
+    assert sum(row.holds for row in rows) >= 0.95 * len(rows)
+    assert _hold(_lines(rows)) >= 0.9 * len(_lines(rows))
+    assert sum(it <= TOLERANCE for it in behind) >= 0.88 * len(behind)

@@ -154,7 +154,7 @@ def _found(facts: Facts, gaps: list[ThreadGap]) -> Found:
         ),
         evidence=(
             f"it takes {duration(mean_ns)} {facts.each} in {count(n_gaps, 'gap')} "
-            "in which the GPU waits"
+            "while the GPU waits"
         ),
         name=function[0] if function else between,
         events=[function[1]]
