@@ -132,10 +132,10 @@ def test_an_explanation_is_in_words_with_the_greatest_share_first():
     )
 
 
-def test_a_path_that_is_mostly_unexplained_is_inconclusive():
+def test_a_path_that_is_mostly_unexplained_is_inconclusive(said):
     path = read([kernel("K0", 0, 10), kernel("K1", 300, 310)]).critical_path(whole=True)
     assert (path.status, path.unexplained_ns) == ("inconclusive", 290 * US)
-    assert "More than a tenth of the path is unexplained" in path.explain()
+    said.within(path.explain())
     assert read(WAITING).critical_path(whole=True).status == "ok"
 
 
@@ -486,12 +486,12 @@ def test_other_accelerators_have_other_names():
     assert path_of(events)[1:] == [(2, 4, "launch", "fc"), (4, 20, "kernel", "fc")]
 
 
-def test_clocks_that_disagree_are_counted_and_nothing_is_shifted():
+def test_clocks_that_disagree_are_counted_and_nothing_is_shifted(said):
     trace = read([operator("A", 0, 6), launch(10, 12, 1), kernel("K", 8, 30, 1)])
     path = trace.critical_path(whole=True)
     assert (path.counts["clock_skew"], path.violations["back_ns"].to_list()) == (1, [2 * US])
     assert path.by_kind.sort("kind")["kind"].to_list() == ["clock_skew", "kernel", "operator"]
-    assert "1 GPU activity began before the call that launched it" in path.explain()
+    said.within(path.explain())
     [found] = [it for it in longpole.check(trace) if it.code == "dependencies_back_in_time"]
     assert (found.count, found.first.name) == (1, "K")
     assert found.sentence.endswith("by at most 2.00 µs")

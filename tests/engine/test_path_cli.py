@@ -278,23 +278,23 @@ def test_one_long_gap_beside_a_verdict_is_a_warning_and_no_exit_code(question, t
     assert [warning["code"] for warning in document["warnings"]] == ["much_unexplained"]
 
 
-def test_the_summary_says_as_the_path_does_that_much_is_unexplained(tmp_path, capsys):
+def test_the_summary_says_as_the_path_does_that_much_is_unexplained(said, tmp_path, capsys):
     launches = [launch(2 * n, 2 * n + 2, n + 1) for n in range(10)]
     starts = [*range(100, 919, 91), 1_320]
     kernels = [kernel("gemm", at, at + 90, n + 1) for n, at in enumerate(starts)]
     trace = written(tmp_path, [*launches, *kernels])
     _, out = answer(capsys, "summary", trace, "--window=all")
-    assert "More than a tenth of the path of the whole trace is unexplained" in out
+    said.within(out)
     _, out = answer(
         capsys, "summary", written(tmp_path, [*launches, *kernels[:-1]]), "--window=all"
     )
     assert "is unexplained" not in out
 
 
-def test_a_trace_without_work_gets_one_sentence(tmp_path, capsys):
+def test_a_trace_without_work_gets_one_sentence(said, tmp_path, capsys):
     code, out = answer(capsys, "path", written(tmp_path, []))
     assert code == exit_codes.INCONCLUSIVE
-    assert "no work on a main thread or a device" in out
+    said.within(out)
 
 
 @pytest.mark.parametrize("question", [("path",), ("whatif",), ("summary",)], ids=" ".join)
@@ -389,21 +389,21 @@ def test_what_was_lost_of_a_trace_is_said_beside_the_answer(tmp_path, capsys):
     assert (json.loads(text.out)["status"], text.err) == ("partial", "")
 
 
-def test_launches_without_any_work_are_said(tmp_path, capsys):
+def test_launches_without_any_work_are_said(said, tmp_path, capsys):
     trace = written(tmp_path, [launch(0, 2, 1), operator("A", 2, 30)])
     assert run(["path", trace]) == exit_codes.OK
-    assert "the trace has none of them" in capsys.readouterr().err
+    said.within(capsys.readouterr().err)
 
 
-def test_a_pattern_that_finds_nothing_is_said(trace, capsys):
+def test_a_pattern_that_finds_nothing_is_said(said, trace, capsys):
     assert run(["path", trace, "--data-load", "zzz"]) == exit_codes.OK
-    assert "no function or annotation matches --data-load 'zzz'" in capsys.readouterr().err
+    said.within(capsys.readouterr().err)
 
 
-def test_a_bad_pattern_is_told_in_one_line(trace, capsys):
+def test_a_bad_pattern_is_told_in_one_line(said, trace, capsys):
     assert run(["path", trace, "--data-load", "("]) == exit_codes.USAGE
     first, *_ = capsys.readouterr().err.splitlines()
-    assert first == "error: invalid regular expression: unclosed group [usage]"
+    said(first)
 
 
 def test_of_several_traces_each_is_answered(trace, tmp_path, capsys):
@@ -505,8 +505,8 @@ def test_the_name_of_a_family_selects_its_kernels(change, kernels, tmp_path, cap
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces are not here")
-def test_the_documented_example_finds_the_products_of_an_h100(capsys):
+def test_the_documented_example_finds_the_products_of_an_h100(said, capsys):
     trace = str(SHARED / "gpu" / "programs" / "kernels.before.json.gz")
     code, out = answer(capsys, "whatif", trace, "--scale", "kernel:gemm=0.5")
     assert code == 0
-    assert "the family of kernels gemm selects" in " ".join(out.split())
+    said.within(" ".join(out.split()))

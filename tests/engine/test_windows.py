@@ -151,10 +151,10 @@ def test_a_trace_without_any_marks_is_answered_as_a_whole():
     assert scope(events) == ("trace", None, (0, 60))
 
 
-def test_steps_that_are_a_small_part_of_a_trace_say_so():
+def test_steps_that_are_a_small_part_of_a_trace_say_so(said):
     events = repeated_work()
     alone = longpole.choose_window(read(events))
-    assert alone.reason == "the median of 18 of 19 repetitions of device work"
+    said(alone.reason)
     late = [launch(19_000, 19_005, 1_000), kernel("save", 19_010, 20_000, 1_000)]
     window = longpole.choose_window(read(events + late))
     assert window.reason == f"{alone.reason}; the repetitions used cover 9 % of the trace"
@@ -188,9 +188,9 @@ def test_a_trace_without_iterations_says_where_most_of_its_activities_lie():
     assert longpole.kernels(trace, part)["count"].sum() == 180
 
 
-def test_activities_all_over_a_trace_have_no_bulk():
-    assert longpole.choose_window(read(bulk(0, 0))).reason == "the trace marks no iterations"
-    assert longpole.choose_window(read(bulk(10, 300))).reason == "the trace marks no iterations"
+def test_activities_all_over_a_trace_have_no_bulk(said):
+    said(longpole.choose_window(read(bulk(0, 0))).reason)
+    said(longpole.choose_window(read(bulk(10, 300))).reason)
 
 
 def test_the_steps_of_two_ranks_in_one_file_do_not_mix():

@@ -53,16 +53,16 @@ def test_ranks_show_themselves_with_names_as_text(tmp_path):
     assert "Clocks: " in answer
 
 
-def test_a_trace_without_any_work_shows_itself():
+def test_a_trace_without_any_work_shows_itself(said):
     html = TraceBuilder().read()._repr_html_()
-    assert "There is no verdict" in html
+    said.within(html)
 
 
 @pytest.mark.needs("plotly")
-def test_figures_are_drawn_by_question(trace):
+def test_figures_are_drawn_by_question(said, trace):
     assert longpole.plot.step_times(trace).data[0].type == "bar"
     path = longpole.plot.path(trace, 1)
-    assert path.layout.title.text == "Critical path by kind"
+    said(path.layout.title.text)
     bars = path.to_dict()["data"][0]
     assert bars["x"][0] == pytest.approx(87.8, abs=0.1)
     assert sum(bars["x"]) == pytest.approx(100)

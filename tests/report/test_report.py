@@ -157,14 +157,12 @@ def test_of_very_many_traces_some_are_shown_in_full_and_the_others_counted(tmp_p
     assert page.count("16.json") == page.count("17.json") == 1
 
 
-def test_each_of_several_traces_says_what_holds_it_up_before_it_is_opened(tmp_path, written):
+def test_each_of_several_traces_says_what_holds_it_up_before_it_is_opened(said, tmp_path, written):
     trace = builder().write(tmp_path / "one.json")
     page, _ = written(trace, TraceBuilder().write(tmp_path / "two.json"))
     one, two = re.findall(r'id="trace-\d"><details><summary>(.*?)</summary>', page)
-    assert re.sub("<.*?>", "", one) == "Rank 2 one.json, step 1, 1.00 ms, limited by host"
-    assert re.sub("<.*?>", "", two) == (
-        "two.json the trace has no operator, call or GPU activity with a duration"
-    )
+    said(re.sub("<.*?>", "", one))
+    said(re.sub("<.*?>", "", two))
 
 
 def test_the_policy_names_the_scripts_and_nothing_else(tmp_path, written):
@@ -220,7 +218,7 @@ def test_traces_that_nothing_joins_are_said_to_be_apart(tmp_path, written):
     assert "shown alone" not in page + told.out
 
 
-def test_a_comparison_is_a_page(tmp_path, compared):
+def test_a_comparison_is_a_page(said, tmp_path, compared):
     base = tmp_path / "base.json"
     simulate("training", seed=1, steps=6).write(base)
     simulate("training", seed=1, steps=6, layers=5).write(tmp_path / "new.json")
@@ -232,12 +230,12 @@ def test_a_comparison_is_a_page(tmp_path, compared):
     assert "2 traces in " in header
     lanes = page.partition('<section id="steps"')[2].partition("</section>")[0]
     assert 'class="lanes"' in lanes
-    assert "One run of each side does not show" in page
+    said.within(page)
 
 
-def test_a_trace_of_which_nothing_can_be_said_has_a_page(tmp_path, written):
+def test_a_trace_of_which_nothing_can_be_said_has_a_page(said, tmp_path, written):
     page, _ = written(TraceBuilder().write(tmp_path / "empty.json"))
-    assert "The trace has no operator, call or GPU activity with a duration." in page
+    said.within(page)
     assert '<section id="diagnostics"' in page
 
 
