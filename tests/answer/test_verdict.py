@@ -351,6 +351,14 @@ def test_without_device_work_no_gain_is_promised(said):
     said(verdict.sentence)
 
 
+def test_time_outside_operators_is_named_before_the_operator_that_takes_less():
+    sentence = (
+        read([operator("aten::mm", 0, 10), operator("aten::add", 90, 100)]).verdict().sentence
+    )
+    assert "The host is outside operators and calls for 80 % of the time; with_stack" in sentence
+    assert "aten::mm" not in sentence
+
+
 def test_a_step_whose_neighbours_are_slow_says_what_the_mean_says_and_what_the_median_says(said):
     events, begin = [], 0
     for number in range(12):

@@ -208,6 +208,16 @@ def test_the_verdict_is_printed_when_the_trace_is_complete(tmp_path, capsys):
     assert str(longpole.read_trace(tmp_path / "trace.json").verdict()) in said
 
 
+@pytest.mark.usefixtures("profiler")
+def test_timings_that_do_not_fit_the_recorded_steps_are_printed_as_that(tmp_path, capsys):
+    # Each recorded step takes 100 us, as long as no timed one.
+    run(tmp_path / "trace.json", 100, show=True)
+    said = capsys.readouterr().err
+    assert ("does not fit the recorded steps" in said) != ("A step takes " in said)
+    misfit = longpole.read_trace(tmp_path / "trace.json").recording_cost()["misfit"]
+    assert ("does not fit the recorded steps" in said) == bool(misfit)
+
+
 @pytest.mark.parametrize("settings", [{"steps": 0}, {"timed_steps": 0}, {"warm_up": -1}])
 def test_impossible_numbers_of_steps_are_refused(settings):
     with pytest.raises(ValueError, match="must be at least"):
@@ -273,6 +283,22 @@ def test_torch_records_the_steps_with_marks_and_shapes(loop, tmp_path):
     assert (trace.status, trace.steps.height) == ("ok", 3)
     assert "input_dims" in {name.lower().replace(" ", "_") for name in trace.args("cpu_op").columns}
     assert "recorded 3 steps in trace.json.gz" in done.stderr
+
+
+@pytest.mark.needs("torch")
+def test_a_loop_that_sleeps_is_told_where_its_time_is_with_and_without_stacks(tmp_path):
+    program = """
+    import time
+    def sleepy():
+        train(batches[0])
+        time.sleep(0.02)
+    longpole.record(sleepy, "no.json.gz", steps=3)
+    longpole.record(sleepy, "stacks.json.gz", steps=3, stacks=True)
+    """
+    done = ran(tmp_path, LOOP + program)
+    without, stacks = done.stderr.split("recorded 3 steps in ")[1:]
+    assert "The host is outside operators and calls for " in without
+    assert "The host is busy in <built-in function sleep> for " in stacks
 
 
 @pytest.mark.needs("torch")

@@ -243,14 +243,19 @@ def _host(parts: VerdictParts) -> list[str]:
             f"Collectives on the CPU ({short_name(name, WIDEST_NAME)}) are in progress for "
             f"{whole_percent(share)} of the time: compare all ranks to see who is late."
         )
-    busiest = parts["busiest"]
-    if busiest is not None:
+    busiest, unnamed = parts["busiest"], parts["uncertainty"]["unnamed_host"]
+    stack = options_of(parts["profiler"], is_of_server=parts["is_of_server"]).stack
+    if busiest is None and not parts["recorded"]["host"]:
+        told.append(f"No operator or call is recorded; {stack} shows the functions.")
+    elif busiest is None or busiest[1] < unnamed:
+        told.append(
+            f"The host is outside operators and calls for {whole_percent(unnamed)} of the time; "
+            f"{stack} shows the functions."
+        )
+    else:
         name, share, *_ = busiest
         where = short_name(name, WIDEST_NAME)
         told.append(f"The host is busy in {where} for {whole_percent(share)} of the time.")
-    elif not parts["recorded"]["host"]:
-        stack = options_of(parts["profiler"], is_of_server=parts["is_of_server"]).stack
-        told.append(f"No operator or call is recorded; {stack} shows the functions.")
     return told
 
 

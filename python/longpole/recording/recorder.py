@@ -315,11 +315,16 @@ class Recorder:
         from longpole.words.wording import duration_range  # imported only for printing
 
         times_ns = [time_ns for side in self.step_time_ns.values() for time_ns in side]
-        lines = [f"longpole: recorded {self.read().steps.height} steps in {self._file}"]
-        if times_ns:
+        trace = self.read()
+        answer = trace.answer()
+        misfit = answer.recording_cost and answer.recording_cost["misfit"]
+        lines = [f"longpole: recorded {trace.steps.height} steps in {self._file}"]
+        if misfit:
+            lines.append(f"{misfit[0].upper()}{misfit[1:]}.")
+        elif times_ns:
             took = duration_range(min(times_ns), max(times_ns))
             lines.append(f"A step takes {took} without the profiler.")
-        lines.append(str(self.read().answer().verdict))
+        lines.append(str(answer.verdict))
         lines.append(f"`longpole {self._file}` shows where the time went.")
         sys.stderr.write("\n  ".join(lines) + "\n")
 
