@@ -7,6 +7,7 @@ import json
 import pytest
 
 import longpole
+from ascend_profiles import BASE_US, AscendBuilder
 from longpole.cli import program
 from longpole.testing import TraceBuilder
 from real_traces import SHARED
@@ -19,6 +20,24 @@ def counted(builder, name, ts=0, **counters):
     return builder.event(
         ph="X", cat="cuda_profiler_range", name=name, pid=0, tid=0, ts=ts, dur=9, args=counters
     )
+
+
+def test_counters_of_ai_cores_come_from_the_file_next_to_the_timeline(tmp_path):
+    builder = AscendBuilder().operator("aten::mm", (0, 9)).launch("MatMul1", (1, 2), (10, 20), 7)
+    path = builder.launch("Cast1", (3, 4), (30, 35), 8).write(tmp_path / "trace_view.json")
+    columns = "Name,Type,Start Time(us),Duration(us),aiv_time(us),aic_mac_ratio,cube_fops"
+    rows = [f"MatMul1,MatMul,{BASE_US + 10}.000,10,0,0.5,4096", f"Other,Cast,{BASE_US}.000,5,1,0,0"]
+    (tmp_path / "kernel_details.csv").write_text("\n".join([columns, *rows]))
+    trace = longpole.read_trace(path)
+    found = longpole.counters(trace)
+    assert found.columns[4] == "aic_mac_ratio"
+    assert found.select("kernel_name", "aic_mac_ratio", "flops", "bottom_level_op").rows() == [
+        ("MatMul1", 0.5, 4096, "aten::mm")
+    ]
+    [row] = longpole.roofline(trace, by="counter").to_dicts()
+    assert (row["name"], row["cuda_core_flops"]) == ("aten::mm", 4096)
+    (tmp_path / "kernel_details.csv").unlink()
+    assert longpole.counters(longpole.read_trace(path)).is_empty()
 
 
 def two_operators(**of_second):

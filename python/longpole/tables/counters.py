@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from longpole.rows.selection import matching
 from longpole.tables.catalogue import table
+from longpole.tables.core_counters import counters_of
 from longpole.tables.needs import COUNTERS
 from longpole.trace.counters import matched_counters, n_wrong_counters
 from longpole.words.wording import count
@@ -46,7 +47,8 @@ def counters(
     Returns
     -------
     DataFrame
-        As `Trace.counters_by_operator`.
+        As `Trace.counters_by_operator`; of an Ascend device, the counters of `kernel_details.csv`
+        next to the timeline.
 
     Examples
     --------
@@ -60,7 +62,7 @@ def counters(
     >>> counters(trace).select("kernel_name", "bottom_level_op", "flops").row(0)
     ('gemm', 'aten::mm', 128)
     """
-    found = trace.counters_by_operator()
+    found = counters_of(trace)
     if window is not None:
         # The number of an event is its row in `events`.
         begin_ns = trace.events["start_ns"].gather(found["call"])

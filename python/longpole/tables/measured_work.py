@@ -93,9 +93,9 @@ def measured_work(
     >>> measured_work(trace).select("name", "flops", "cuda_core_flops", "of_flops").row(0)
     ('aten::add', 8, 16, 2.0)
     """
-    if not (trace.events["kind"] == "counter_range").any():
-        return pl.DataFrame(schema=frame_schema(MeasuredWork))
     counted = counters(trace, window, where=where)
+    if counted.is_empty():
+        return pl.DataFrame(schema=frame_schema(MeasuredWork))
     counted = counted.filter(pl.col("kernel_name").is_not_null())
     operators = operators_with_work(trace)
     owners = outermost(trace, counted["call"], pl.Series(operators["operator"], dtype=pl.UInt32))

@@ -40,6 +40,12 @@ def _has_annotations(trace: Trace) -> bool:
     return not trace.events.filter(kinds, ~pl.col("name").cast(pl.String).is_in(steps)).is_empty()
 
 
+def _has_counters(trace: Trace) -> bool:
+    from longpole.tables.core_counters import counters_of
+
+    return not counters_of(trace).is_empty()
+
+
 ACTIVITIES: Final = Need(
     lambda trace: not sweeps.activities(trace).is_empty(),
     "The trace has no GPU activities",
@@ -66,7 +72,7 @@ GRAPHS: Final = Need(
     lambda trace: not trace.graph_nodes.is_empty(), "The trace has no launch of a CUDA graph"
 )
 COUNTERS: Final = Need(
-    lambda trace: not trace.counters_by_operator().is_empty(),
+    _has_counters,
     "The trace has no performance counters of kernels",
     "counters",
 )

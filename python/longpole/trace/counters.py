@@ -71,7 +71,7 @@ def counters_by_operator(trace: Counted) -> pl.DataFrame:
     rows = matched.join(kernels.select("kernel", "call"), on="kernel", how="left")
     alone = alone.select("kernel", "call")
     found = pl.concat([rows, alone], how="diagonal_relaxed").join(
-        _stacks(trace, kernels["call"]), on="call", how="left", maintain_order="left"
+        call_stacks(trace, kernels["call"]), on="call", how="left", maintain_order="left"
     )
     counters = ranges.drop(_IS_WRONG).columns[len(_OF_RANGE) :]
     is_right = ~pl.col(_IS_WRONG)
@@ -244,7 +244,7 @@ def _in_order(ranges: pl.DataFrame, kernels: pl.DataFrame, how: str) -> pl.DataF
     )
 
 
-def _stacks(trace: Counted, calls: pl.Series) -> pl.DataFrame:
+def call_stacks(trace: Counted, calls: pl.Series) -> pl.DataFrame:
     """Return the names of the operators around each call, outermost first."""
     import polars as pl
 

@@ -52,8 +52,20 @@ def test_an_exported_prof_folder_is_analysed():
     ]
     [step] = device.steps
     assert (step.number, step.total_ns, step.fp_and_bp_ns) == (1, 60_000, 40_000)
-    assert (step.refresh_ns, step.data_wait_ns) == (10_000, 0)
+    assert (step.refresh_ns, step.data_wait_ns, step.reduce_ns) == (10_000, 0, 3_000)
     assert device.operations == 102_200
+
+
+def test_the_collectives_of_an_iteration_are_added_up(tmp_path, capsys):
+    columns = "Iteration ID,Iteration Time(us)" + 2 * ",Reduce Start(us),Reduce Duration(us)"
+    exported(tmp_path, "step_trace_1.csv", (columns, "1,60,10,3.5,20,2", "2,60,10,4,N/A,N/A"))
+    [device] = offline_analyse(tmp_path).devices
+    assert [step.reduce_ns for step in device.steps] == [5_500, 4_000]
+    exported(tmp_path, lines=(*KERNELS, "e,Unique,static,AI_CPU,90.000,50,4,0"))
+    assert run([str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "collectives" in said
+    assert "Operators on the AI CPU, not on an AI core: 50 % of the time (Unique)" in said
 
 
 def test_operators_from_kernels_equal_those_of_the_exporter(tmp_path):

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _SCHEMA: Final = "longpole.mindspore/1"
 _SHOWN: Final = 10
+_NAMED: Final = 3
+_AI_CPU: Final = "AI_CPU"
 
 
 def traces_and_profiles(
@@ -339,6 +341,7 @@ def _device_steps(device: DeviceTables) -> Block:
         "fp and bp": "fp_and_bp_ns",
         "refresh": "refresh_ns",
         "data wait": "data_wait_ns",
+        "collectives": "reduce_ns",
     }
     steps = device.steps[:_SHOWN]
     having = [
@@ -390,5 +393,9 @@ def _device_notes(device: DeviceTables) -> Iterator[str]:
     if device.conversion_share is not None:
         share = f"{100 * device.conversion_share:.3g} %"
         yield f"Conversions of layout or type (TransData, Cast, Transpose): {share} of the time"
+    if on_cpu := [op for op in device.operators if op.core == _AI_CPU]:
+        share = f"{100 * sum(op.share or 0 for op in on_cpu):.3g} %"
+        names = ", ".join(op.type for op in on_cpu[:_NAMED])
+        yield f"Operators on the AI CPU, not on an AI core: {share} of the time ({names})"
     if device.operations is not None:
         yield f"Operations computed: {device.operations:.3g}"

@@ -1,4 +1,4 @@
-"""Step times as recorded by Ascend's tool, in the files next to a timeline."""
+"""Step times and AI core counters as recorded by Ascend's tool, in the files next to a timeline."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from longpole.formats.ascend.tables import read_ascend_table
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import polars as pl
+
 Steps = dict[int | None, dict[str, int]]
 """Quantities of each step in nanoseconds; the key is None if there are no steps."""
 
 _TEXT: Final = "step_trace_time.csv"
 _RESULTS: Final = "analysis.db"
+_KERNELS: Final = "kernel_details.csv"
+_SHARES: Final = ("_mac_ratio", "_vec_ratio", "_utilization_percent")
+_COUNTERS: Final = ("aic_", "aiv_", "aicore_", "cube_", "vector_")
 _COLUMNS: Final = {
     "computing": "computing_ns",
     "communication": "communication_ns",
@@ -35,14 +40,53 @@ def recorded_steps(timeline: Path | None) -> tuple[Steps, str]:
     """
     if timeline is None:
         return {}, ""
-    folder = timeline if timeline.is_dir() else timeline.parent
-    inside = folder / "ASCEND_PROFILER_OUTPUT"
-    folder = inside if inside.is_dir() else folder
+    folder = _folder(timeline)
     if timeline.suffix != ".db" and (folder / _TEXT).is_file():
         return _of_text(folder / _TEXT), _TEXT
     if (folder / _RESULTS).is_file():
         return _of_database(folder / _RESULTS), _RESULTS
     return {}, ""
+
+
+def recorded_counters(timeline: Path | None) -> pl.DataFrame | None:
+    """Read the counters of AI cores next to a timeline, a row for each kernel; None without any.
+
+    Columns: `name` and `start_ns` of the kernel, and the counters, as numbers.
+
+    Raises
+    ------
+    TraceError
+        The file exists but has another format.
+    """
+    import polars as pl
+
+    if timeline is None:
+        return None
+    folder = _folder(timeline)
+    paths = [path for path in (folder / _KERNELS, *_exports(folder)) if path.is_file()]
+    if not paths:
+        return None
+    frame = read_ascend_table(paths[0]).frame
+    counters = [
+        name
+        for name, dtype in frame.schema.items()
+        if dtype == pl.Float64 and name.startswith(_COUNTERS) and frame[name].is_not_null().any()
+    ]
+    # What tells how well a core is used comes first.
+    counters.sort(key=lambda name: not name.endswith(_SHARES))
+    return frame.select("name", "start_ns", *counters) if counters else None
+
+
+def _exports(folder: Path) -> list[Path]:
+    """Return the kernels that msprof exported, newest first."""
+    return sorted(folder.glob("op_summary_*.csv"), reverse=True)
+
+
+def _folder(timeline: Path) -> Path:
+    """Return the folder with the files of the tool."""
+    folder = timeline if timeline.is_dir() else timeline.parent
+    inside = folder / "ASCEND_PROFILER_OUTPUT"
+    return inside if inside.is_dir() else folder
 
 
 def _of_text(path: Path) -> Steps:

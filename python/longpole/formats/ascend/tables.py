@@ -11,6 +11,7 @@ import io
 import re
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +21,7 @@ from longpole.formats.ascend.problems import profile_error
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     import polars as pl
 
@@ -176,8 +177,8 @@ def _frame(
     taken = {place for place, _ in known.values()}
     names = {series.name for series in columns}
     for place, title in enumerate(header):
-        name = _plain_name(title, place)
-        if place not in taken and name not in names:
+        if place not in taken:
+            name = _unique_name(_plain_name(title, place), names)
             names.add(name)
             columns.append(_unknown(name, [cell for _, cell in _column(rows, place)]))
     return pl.DataFrame(columns)
@@ -247,6 +248,12 @@ def _plain_name(title: str, place: int) -> str:
     """Convert a title to lower case with underscores, and % to percent."""
     words = re.sub(r"\W+", "_", title.lower().replace("%", " percent")).strip("_")
     return words or f"column_{place + 1}"
+
+
+def _unique_name(name: str, names: Collection[str]) -> str:
+    """Return the name, with a number if another column has it: msprof repeats titles."""
+    numbered = (f"{name}_{number}" for number in count(2))
+    return next(each for each in chain([name], numbered) if each not in names)
 
 
 def _unknown(name: str, cells: list[str]) -> pl.Series:

@@ -29,6 +29,7 @@ _CONVERSIONS: Final = frozenset({"TransData", "Cast", "Transpose", "TransposeD",
 """Types of operators that change only the layout or the type of their input."""
 _METRIC: Final = re.compile(r"(?:_ratio|_rate|_bw_gb_s|utilization_percent)$")
 _COMMUNICATION: Final = ("HCCL", "COMMUNICATION")
+_REDUCES: Final = "reduce_duration_us"
 _MOST_STEPS: Final = 10
 _EXPORTED_AT: Final = re.compile(r"_([0-9]{14,17})\.csv$")
 
@@ -86,6 +87,8 @@ class DeviceStep(Data):
     """Time from the end of backward propagation to the end of the iteration."""
     data_wait_ns: int | None
     """Time from the end of the previous iteration to the start of forward propagation."""
+    reduce_ns: int | None
+    """Time of the collective operations of the iteration (`Reduce Duration`), added up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,7 +373,18 @@ def _step(row: dict[str, Any]) -> DeviceStep:
         fp_and_bp_ns=row.get("fp_and_bp_ns"),
         refresh_ns=row.get("refresh_ns"),
         data_wait_ns=row.get("data_wait_ns"),
+        reduce_ns=_reduce_ns(row),
     )
+
+
+def _reduce_ns(row: dict[str, Any]) -> int | None:
+    """Add up the collective operations of an iteration, each of which has columns of its own."""
+    times_us = [
+        time_us
+        for name, time_us in row.items()
+        if name.startswith(_REDUCES) and isinstance(time_us, float)
+    ]
+    return round(1_000 * sum(times_us)) if times_us else None
 
 
 def _with(frame: pl.DataFrame, **columns: Any) -> pl.DataFrame:
