@@ -352,11 +352,12 @@ def test_without_device_work_no_gain_is_promised(said):
 
 
 def test_time_outside_operators_is_named_before_the_operator_that_takes_less():
-    sentence = (
-        read([operator("aten::mm", 0, 10), operator("aten::add", 90, 100)]).verdict().sentence
-    )
-    assert "The host is outside operators and calls for 80 % of the time; with_stack" in sentence
-    assert "aten::mm" not in sentence
+    events = [operator("aten::mm", 0, 10), operator("aten::add", 95, 100)]
+    sentence = read(events).verdict().sentence
+    outside = sentence.index("The host is outside operators and calls for 85 % of the time; with_s")
+    assert outside < sentence.index("The host is busy in aten::mm for 10 % of the time")
+    events = [operator("aten::mm", 0, 1), operator("aten::add", 99.5, 100)]
+    assert "aten::mm" not in read(events).verdict().sentence
 
 
 def test_a_step_whose_neighbours_are_slow_says_what_the_mean_says_and_what_the_median_says(said):

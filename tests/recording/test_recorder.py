@@ -289,9 +289,10 @@ def test_torch_records_the_steps_with_marks_and_shapes(loop, tmp_path):
 def test_a_loop_that_sleeps_is_told_where_its_time_is_with_and_without_stacks(tmp_path):
     program = """
     import time
+    torch.set_num_threads(1)
     def sleepy():
         train(batches[0])
-        time.sleep(0.02)
+        time.sleep(0.2)
     longpole.record(sleepy, "no.json.gz", steps=3)
     longpole.record(sleepy, "stacks.json.gz", steps=3, stacks=True)
     """

@@ -9,6 +9,7 @@ from longpole.answer.gains import MOST_WORDS, n_words
 from longpole.answer.served import described
 from longpole.engine.recording_cost import is_told, range_of, unused_timings
 from longpole.engine.windows import noun_of
+from longpole.remedies.gains import WORTH_SAYING
 from longpole.words.recording import options_of
 from longpole.words.wording import count, duration, duration_range, short_name, whole_percent
 
@@ -247,13 +248,14 @@ def _host(parts: VerdictParts) -> list[str]:
     stack = options_of(parts["profiler"], is_of_server=parts["is_of_server"]).stack
     if busiest is None and not parts["recorded"]["host"]:
         told.append(f"No operator or call is recorded; {stack} shows the functions.")
-    elif busiest is None or busiest[1] < unnamed:
+        return told
+    name, share, *_ = busiest or ("", 0.0)
+    if share < unnamed:
         told.append(
             f"The host is outside operators and calls for {whole_percent(unnamed)} of the time; "
             f"{stack} shows the functions."
         )
-    else:
-        name, share, *_ = busiest
+    if share >= min(unnamed, WORTH_SAYING):
         where = short_name(name, WIDEST_NAME)
         told.append(f"The host is busy in {where} for {whole_percent(share)} of the time.")
     return told
