@@ -40,6 +40,24 @@ def test_a_run_its_results_and_the_best(bench, tmp_path):
     assert isinstance(row["time_ns"], int)
 
 
+def test_jobs_are_chosen_by_the_named_groups_of_their_best_result(bench, tmp_path):
+    pattern = r"regex=^(?P<op>\w+): (?P<time_us>\S+) us, (?P<gbps>\S+) GB/s, (?P<kind>\w+)"
+    printed = {"a": "a: 5 us, 700 GB/s, hot", "b": "b: 4 us, 9e2 GB/s, cold", "c": "none"}
+    jobs = [
+        {"argv": ["echo", text], "key": key, "format": pattern} for key, text in printed.items()
+    ]
+    write_jobs(tmp_path, *jobs)
+    bench("run", "jobs.jsonl", "--devices", "cpu")
+
+    def keys(where):
+        found = bench("compare", "jobs.results.jsonl", "--where", where, "--json").stdout
+        return [row["key"] for row in json.loads(found)["data"]["best"]]
+
+    assert keys("gbps > 800") == ["b"]
+    assert keys("kind = 'hot' AND gbps < 800") == ["a"]
+    assert bench("compare", "jobs.results.jsonl", "--where", "tflops > 1").returncode == 2
+
+
 def test_one_command_many_times(bench):
     options = ["-o", "r.jsonl", "--runs", "3", "--key", "k", "--job-format", "none"]
     assert bench("run", *options, "--", "echo", "--x").returncode == 0

@@ -106,7 +106,7 @@ def compare(
     Without NEW and --key, show the fastest result of each key, or with --by job the outcome of
     each job. Only successful runs are chosen; times that are zero, negative, infinite or NaN
     are ignored. The exit code is 4 if there is nothing to choose from. --where selects jobs by
-    the columns of --format csv.
+    the columns of --format csv, and by the named groups of a regex= format in their best result.
 
     Baselines are in .longpole/baselines, or in the folder that LONGPOLE_BASELINES names.
 

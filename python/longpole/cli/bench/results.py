@@ -28,6 +28,8 @@ _SCHEMA: Final = "longpole.bench.compare/1"
 _AT_A_TIME: Final = 10_000
 """Number of jobs that a condition is evaluated for at a time."""
 _SAID_CHARACTERS: Final = 60
+_NO_GROUPS: Final = frozenset({"time", "unit", "format"})
+"""Printed values that every result has."""
 _NOTHING: Final = "no run gave a result that can be chosen"
 
 
@@ -108,7 +110,8 @@ def results_answer(path: str, *, by: str, where: str | None, top: int) -> Answer
     )
     file = ResultsFile(path)
     records = file.records() if by == "attempt" else file.final_records()
-    chosen = _Counted(_matching(_checked(file, records), where))
+    named = {} if where is None else _named_types(path)
+    chosen = _Counted(_matching(_checked(file, records), where, named))
     if tag or by == "key":
         return _best(path, file, chosen, tag)
     return _listed(path, file, chosen, by, top)
@@ -132,8 +135,36 @@ class _Counted:
         return Headline(f"{path}: {number}" + (f": {outcomes}" if outcomes else ""))
 
 
-def _matching(records: Iterator[Record], where: str | None) -> Iterator[Record]:
-    """Yield the records that match a condition on their columns."""
+def _named_types(path: str) -> dict[str, type]:
+    """Return the named groups of a `regex=` format in the best results of a file, with a type each.
+
+    A group is a number if it is one in every result.
+    """
+    from longpole.bench import ResultsFile
+
+    are_numbers: dict[str, bool] = {}
+    for record in ResultsFile(path).records():
+        for name, value in _named_groups(record).items():
+            are_numbers[name] = are_numbers.get(name, True) and _number(value) is not None
+    return {name: float if is_one else str for name, is_one in sorted(are_numbers.items())}
+
+
+def _named_groups(record: Record) -> dict[str, str]:
+    original = record.best.original if record.best is not None else {}
+    return {name: value for name, value in original.items() if name not in _NO_GROUPS | {*_TYPES}}
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _matching(
+    records: Iterator[Record], where: str | None, named: Mapping[str, Any]
+) -> Iterator[Record]:
+    """Yield the records that match a condition on their columns and named groups."""
     if where is None:
         yield from records
         return
@@ -143,9 +174,18 @@ def _matching(records: Iterator[Record], where: str | None) -> Iterator[Record]:
 
     while some := list(islice(records, _AT_A_TIME)):
         rows = pl.DataFrame([_row(record) for record in some], schema=_TYPES)
+        groups = [_named_groups(record) for record in some]
+        rows = rows.with_columns(
+            pl.Series(name, [_typed(group.get(name), dtype) for group in groups], dtype)
+            for name, dtype in named.items()
+        )
         with usage_errors():
             found = matching(rows.with_row_index("place"), where)
         yield from (some[place] for place in found["place"])
+
+
+def _typed(text: str | None, dtype: type) -> float | str | None:
+    return text if text is None or dtype is str else _number(text)
 
 
 def _listed(path: str, file: ResultsFile, records: _Counted, by: str, top: int) -> Answer:
