@@ -72,7 +72,8 @@ def known_waits(found, rows, linked):
 
 def test_waits_are_those_of_the_machine(run):
     found, rows, linked = run
-    gaps = linked.nodes.filter(pl.col("kind").cast(pl.String) == "gap")["node"]
+    is_added = pl.col("kind").cast(pl.String).is_in(["gap", "after_wait"])
+    gaps = linked.nodes.filter(is_added)["node"]
     for kind, known in known_waits(found, rows, linked).items():
         ours = kinds(linked, kind).filter(~pl.col("node").is_in(gaps.implode()))
         ours = set(ours.select("node", "depends_on").iter_rows())
@@ -96,7 +97,9 @@ def test_device_work_depends_on_its_operator_and_on_the_work_before_it(run):
     nodes = ends(linked.nodes)
     devices = nodes.filter(pl.col("kind").cast(pl.String) == "device")
     launches = dict(kinds(linked, "launch").select("node", "depends_on").iter_rows())
-    assert launches == dict(devices.select("node", "operator").iter_rows())
+    of_node = dict(nodes.select("node", "operator").iter_rows())
+    launched_by = {node: of_node[source] for node, source in launches.items()}
+    assert launched_by == dict(devices.select("node", "operator").iter_rows())
     times = dict(nodes.select("node", pl.struct("start_ns", "end_ns")).iter_rows())
     for node, source in kinds(linked, "stream_order").select("node", "depends_on").iter_rows():
         assert times[source]["end_ns"] <= times[node]["start_ns"]
@@ -133,12 +136,77 @@ def test_self_times_and_gaps_fill_each_thread(run):
     for _, thread in on_threads.group_by("process", "thread"):
         kind = pl.col("kind").cast(pl.String)
         operators = ends(thread.filter(kind == "operator"))
-        labels = operators.filter(pl.col("work_ns") + pl.col("blocked_ns") < pl.col("self_ns"))
+        later = thread.filter(kind == "after_wait").group_by("operator")
+        operators = operators.join(later.agg(later_ns=pl.col("work_ns").sum()), "operator", "left")
+        known = pl.sum_horizontal("work_ns", "blocked_ns", "later_ns")
+        assert operators.filter(known > pl.col("self_ns")).is_empty()
+        labels = operators.filter(known < pl.col("self_ns"))
         filled = thread.select((pl.col("work_ns") + pl.col("blocked_ns")).sum()).item()
         span = operators["end_ns"].max() - operators["start_ns"].min()
         # A gap of nothing but waiting is no node, and the first gap may begin before the span.
         assert (labels["work_ns"] == 0).all()
         assert filled <= span + operators["start_ns"].min() - on_threads["start_ns"].min()
+
+
+def program_with_waits(seed):
+    """Make a program whose operators launch, wait for the stream, and go on working.
+
+    Kernels start 5 us after their call, or when the kernel before them has ended; a wait returns
+    3 us after the last kernel has ended. Times are in us.
+    """
+    pick = random.Random(seed)  # noqa: S311 - the same in every run
+    events, state = [], {"free": 0, "number": 0}
+
+    def add(cat, name, tid, start, end, **args):
+        place = {"pid": 1 if tid == 7 else 0, "tid": tid, "ts": start, "dur": end - start}
+        events.append({"ph": "X", "cat": cat, "name": name, **place, "args": args})
+
+    def launch(now):
+        state["number"] += 1
+        number = {"correlation": state["number"]}
+        start = max(state["free"], now + 9)
+        state["free"] = start + pick.randint(20, 300)
+        add("cuda_runtime", "cudaLaunchKernel", 7, now, now + 4, **number)
+        add("kernel", "gemm", 20, start, state["free"], device=0, stream=20, **number)
+        return now + 4
+
+    def wait(now):
+        state["number"] += 1
+        over = max(now + 2, state["free"] + 3)
+        add("cuda_runtime", "cudaStreamSynchronize", 7, now, over, correlation=state["number"])
+        return over
+
+    now, row = 10, 0
+    for _ in range(40):
+        begin, row = now, row + 1
+        own = row
+        now = launch(now + pick.randint(5, 40)) + 2
+        for _ in range(pick.randint(0, 2)):
+            now = wait(now) + pick.randint(5, 150)
+            if pick.random() < 0.5:
+                row += 1
+                inner = launch(now + 3) + pick.randint(1, 30)
+                child = {"Record function id": row}
+                add("cpu_op", "aten::inner", 7, now, inner, **child)
+                now = inner + pick.randint(5, 60)
+        add("cpu_op", "aten::outer", 7, begin, now, **{"Record function id": own})
+        now += pick.randint(1, 30)
+    return {"traceEvents": events}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_work_of_an_operator_after_its_waits_is_replayed_after_them(seed):
+    document = program_with_waits(seed)
+    execution = json.dumps(execution_trace_of(document)).encode()
+    linked = link_execution_trace(execution, json.dumps(document).encode())
+    assert linked.dropped["against_time"] == 0
+    assert linked.replay().stuck == 0
+    assert linked.replay().error == pytest.approx(0, abs=0.02)
+    after = linked.nodes.filter(pl.col("kind").cast(pl.String) == "after_wait")
+    assert after.height
+    assert after["node"].is_unique().all()
+    waits = kinds(linked, "sync")["node"]
+    assert after["node"].is_in(waits.implode()).any()
 
 
 def test_the_order_of_nodes_and_events_changes_nothing(tmp_path):

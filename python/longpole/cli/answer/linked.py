@@ -183,9 +183,10 @@ def _waits(linked: LinkedTrace) -> pl.DataFrame:
     calls = linked.trace.events.select("event", call=pl.col("name").cast(pl.String))
     texts = [pl.col(column).cast(pl.String) for column in ("kind", "evidence")]
     found = linked.dependencies.with_columns(texts).filter(pl.col("kind").is_in(get_args(WaitKind)))
-    gaps = linked.nodes.filter(pl.col("kind").cast(pl.String) == "gap")["node"]
+    is_added = pl.col("kind").cast(pl.String).is_in(["gap", "after_wait"])
+    added = linked.nodes.filter(is_added)["node"]
     return (
-        found.filter(~pl.col("node").is_in(gaps.implode()))
+        found.filter(~pl.col("node").is_in(added.implode()))
         .join(names, on="node")
         .join(names.rename({"name": "depends_on_name"}), left_on="depends_on", right_on="node")
         .join(calls, on="event", how="left")

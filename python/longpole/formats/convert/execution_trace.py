@@ -234,10 +234,11 @@ class LinkedTrace:
         """One row for each node, in order of the ids.
 
         Columns: `node` (the id; nodes of the execution trace keep theirs), `kind` (`operator`,
-        `gap` or `device`), `name`, `operator` (the node itself, the operator that launched it, or
-        the operator after the gap), `event` (row in `Trace.events`), `process`, `thread`, `device`,
-        `stream`, `start_ns`, `duration_ns`, `self_ns` (time in which no nested event ran),
-        `work_ns` (the same without waiting, and 0 for ranges that only contain operators) and
+        `gap`, `after_wait` or `device`), `name`, `operator` (the node itself, the operator that
+        launched it, that waited, or that follows the gap), `event` (row in `Trace.events`),
+        `process`, `thread`, `device`, `stream`, `start_ns`, `duration_ns`, `self_ns` (time in which
+        no nested event ran),
+        `work_ns` (the same up to the first wait, and 0 for ranges that only contain operators) and
         `blocked_ns`. Nodes that are not in the trace have no times.
         """
         return frame_of(self._core.nodes())

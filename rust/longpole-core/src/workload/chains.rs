@@ -4,9 +4,9 @@
 //! no work itself: the time between its operators counts as gaps.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::model::{DependencyKind, Sources};
+use super::model::{DependencyKind, MOST_AFTER_WAITS, Sources};
 use super::waits::Waits;
 
 use crate::ids::LaneId;
@@ -37,11 +37,26 @@ pub(super) struct Gap {
     pub(super) blocked_ns: i64,
 }
 
+/// Work of an operator after a wait in it, which depends on what was awaited, up to the next node or
+/// the next wait.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AfterWait {
+    /// The row of the operator.
+    pub(super) row: usize,
+    /// Its place among those of the operator.
+    pub(super) place: i64,
+    pub(super) lane: LaneId,
+    pub(super) start_ns: i64,
+    pub(super) end_ns: i64,
+    pub(super) work_ns: i64,
+}
+
 /// All threads.
 pub(super) struct Chains {
     /// By lane.
     pub(super) of_lane: BTreeMap<usize, Chain>,
-    /// For each row of the execution trace, its self time without waiting; zero for labels.
+    /// For each row of the execution trace, its self time before the first wait in it; zero for
+    /// labels.
     pub(super) work_ns: Vec<i64>,
     /// For each row, its self time.
     pub(super) self_ns: Vec<i64>,
@@ -49,6 +64,8 @@ pub(super) struct Chains {
     pub(super) blocked_ns: Vec<i64>,
     /// The time between operators, by lane and time.
     pub(super) gaps: Vec<Gap>,
+    /// The work of operators after their waits, by lane and time.
+    pub(super) after_waits: Vec<AfterWait>,
 }
 
 impl Chain {
@@ -79,6 +96,7 @@ pub(super) fn chains(sources: Sources<'_>, waits: &Waits) -> Chains {
         self_ns: vec![0; n_rows],
         blocked_ns: vec![0; n_rows],
         gaps: Vec::new(),
+        after_waits: Vec::new(),
     };
     let first = chains.of_lane.values().filter_map(|chain| chain.nodes.first());
     let first_ns = first.map(|node| node.0).min().unwrap_or(0);
@@ -94,6 +112,8 @@ pub(super) fn chains(sources: Sources<'_>, waits: &Waits) -> Chains {
             waiting: None,
             gap: None,
             gaps: &mut chains.gaps,
+            after_waits: &mut chains.after_waits,
+            last_after: HashMap::new(),
             work_ns: &mut chains.work_ns,
             self_ns: &mut chains.self_ns,
             blocked_ns: &mut chains.blocked_ns,
@@ -172,6 +192,9 @@ struct Sweep<'a> {
     waiting: Option<Gap>,
     gap: Option<Gap>,
     gaps: &'a mut Vec<Gap>,
+    after_waits: &'a mut Vec<AfterWait>,
+    /// For each row, the index of its last work after a wait.
+    last_after: HashMap<usize, usize>,
     work_ns: &'a mut [i64],
     self_ns: &'a mut [i64],
     blocked_ns: &'a mut [i64],
@@ -182,6 +205,8 @@ struct Open {
     is_label: bool,
     /// Whether it ended before a node that began inside it.
     is_over: bool,
+    /// Whether the thread has waited inside it.
+    has_waited: bool,
 }
 
 impl Sweep<'_> {
@@ -192,7 +217,7 @@ impl Sweep<'_> {
             self.pass(start_ns);
             self.end_gap(row, false);
             self.ends.insert((end_ns, Reverse(self.open.len())));
-            self.open.push(Open { row, is_label, is_over: false });
+            self.open.push(Open { row, is_label, is_over: false, has_waited: false });
             last = row;
         }
         self.close_until(i64::MAX);
@@ -225,9 +250,18 @@ impl Sweep<'_> {
         if let Some(open) = self.open.last() {
             self.self_ns[open.row] += time_ns - from_ns;
         }
-        if let Some(&Open { row, is_label: false, .. }) = self.open.last() {
-            self.work_ns[row] += work_ns;
+        if let Some(&Open { row, is_label: false, has_waited, .. }) = self.open.last() {
             self.blocked_ns[row] += blocked_ns;
+            let is_waiting = blocked_ns > 0;
+            let waiting_ns = if is_waiting { over_ns - from_ns - blocked_ns } else { 0 };
+            match (has_waited, is_waiting) {
+                (false, false) => self.work_ns[row] += work_ns,
+                (false, true) => self.work_ns[row] += waiting_ns,
+                (true, _) => self.work_after(row, waiting_ns, from_ns, over_ns),
+            }
+            if has_waited || is_waiting {
+                self.work_after(row, time_ns - over_ns, over_ns, time_ns);
+            }
         } else {
             if blocked_ns > 0 {
                 self.pass_gap(over_ns - from_ns - blocked_ns, from_ns, over_ns);
@@ -235,6 +269,25 @@ impl Sweep<'_> {
             }
             self.pass_gap(time_ns - over_ns, over_ns, time_ns);
         }
+        if blocked_ns > 0 {
+            self.open.iter_mut().for_each(|open| open.has_waited = true);
+        }
+    }
+
+    /// Adds work of an operator after a wait in it.
+    fn work_after(&mut self, row: usize, work_ns: i64, start_ns: i64, end_ns: i64) {
+        if work_ns <= 0 {
+            return;
+        }
+        let last = self.last_after.get(&row).copied();
+        let place = last.map_or(0, |last| self.after_waits[last].place + 1);
+        if let Some(last) = last.filter(|_| place >= MOST_AFTER_WAITS) {
+            self.after_waits[last].work_ns += work_ns;
+            return;
+        }
+        self.last_after.insert(row, self.after_waits.len());
+        let lane = self.lane;
+        self.after_waits.push(AfterWait { row, place, lane, start_ns, end_ns, work_ns });
     }
 
     fn pass_gap(&mut self, work_ns: i64, start_ns: i64, end_ns: i64) {

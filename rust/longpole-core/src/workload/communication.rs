@@ -53,7 +53,7 @@ pub fn communications(linked: Linked<'_>) -> Vec<Communication> {
                 && runs_on_cpu(linked.trace.name(node.row))
                 && !around.any(|row| runs_on_cpu(linked.trace.name(row)))
         }
-        NodeKind::Gap => false,
+        NodeKind::Gap | NodeKind::AfterWait => false,
     };
     let nodes = linked.workload.nodes.iter().enumerate();
     nodes

@@ -1,7 +1,7 @@
 //! The dependencies of each node, with their reasons.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use super::chains::Chains;
 use super::model::{
@@ -10,7 +10,7 @@ use super::model::{
 };
 use super::waits::{Wait, Waits};
 use crate::graph::Evidence;
-use crate::ids::{EventId, StringId};
+use crate::ids::{EventId, LaneId, StringId};
 use crate::strings::Strings;
 use crate::tables::{ExecutionNode, ExecutionTrace};
 
@@ -40,6 +40,8 @@ struct Builder<'a> {
     chains: &'a Chains,
     row_of_operator: Vec<usize>,
     row_of_gap: HashMap<i64, usize>,
+    /// For each lane, the work of its operators after their waits, in order of time.
+    after_waits: BTreeMap<usize, Vec<usize>>,
     row_of_event: HashMap<EventId, usize>,
     /// The position of each node in an order with which all dependencies must agree.
     order: Vec<(i64, NodeKind, i64)>,
@@ -55,6 +57,7 @@ impl<'a> Builder<'a> {
             chains,
             row_of_operator: vec![0; sources.trace.nodes.len()],
             row_of_gap: HashMap::new(),
+            after_waits: BTreeMap::new(),
             row_of_event: HashMap::new(),
             order: Vec::new(),
             found: Vec::with_capacity(nodes.len() * 4),
@@ -64,10 +67,17 @@ impl<'a> Builder<'a> {
             match node.kind {
                 NodeKind::Operator => builder.row_of_operator[node.row] = row,
                 NodeKind::Gap => drop(builder.row_of_gap.insert(node.id, row)),
+                NodeKind::AfterWait => {
+                    let lane = node.lane.map_or(0, LaneId::row);
+                    builder.after_waits.entry(lane).or_default().push(row);
+                }
                 NodeKind::Device => {
                     builder.row_of_event.extend(node.event.map(|event| (event, row)));
                 }
             }
+        }
+        for rows in builder.after_waits.values_mut() {
+            rows.sort_unstable_by_key(|&row| (nodes[row].span, nodes[row].id));
         }
         builder.order = builder.ordered();
         builder
@@ -124,13 +134,25 @@ impl<'a> Builder<'a> {
     }
 
     fn program_order(&mut self) {
-        for chain in self.chains.of_lane.values() {
+        for (&lane, chain) in &self.chains.of_lane {
             let mut last = None;
+            let mut after_waits = self.after_waits_of(lane).to_vec().into_iter().peekable();
             for (place, &(start_ns, _, _, operator)) in chain.nodes.iter().enumerate() {
                 let row = self.row_of_operator[operator];
                 let is_last = place + 1 == chain.nodes.len();
                 let behind = self.gaps(operator, true).filter(|_| is_last);
-                let rows: Vec<_> = self.gaps(operator, false).chain([row]).chain(behind).collect();
+                let mut rows: Vec<_> = self.gaps(operator, false).collect();
+                while let Some(after) = after_waits.next_if(|&row| self.start_ns(row) < start_ns) {
+                    rows.push(after);
+                }
+                rows.sort_by_key(|&row| self.start_ns(row));
+                rows.push(row);
+                let from = rows.len();
+                rows.extend(behind);
+                if is_last {
+                    rows.extend(after_waits.by_ref());
+                }
+                rows[from..].sort_by_key(|&row| self.start_ns(row));
                 for next in rows {
                     if let Some(last) = last {
                         self.follows(last, next, start_ns);
@@ -139,6 +161,22 @@ impl<'a> Builder<'a> {
                 }
             }
         }
+    }
+
+    fn start_ns(&self, row: usize) -> i64 {
+        self.nodes[row].span.map_or(i64::MIN, |span| span.0)
+    }
+
+    /// Returns the work after waits of a thread, in order of time.
+    fn after_waits_of(&self, lane: usize) -> &[usize] {
+        self.after_waits.get(&lane).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the last work after a wait of a thread that began by a time.
+    fn last_after_wait(&self, lane: usize, time_ns: i64) -> Option<usize> {
+        let rows = self.after_waits_of(lane);
+        let place = rows.partition_point(|&row| self.start_ns(row) <= time_ns);
+        place.checked_sub(1).map(|place| rows[place])
     }
 
     /// Returns the gaps before an operator, or after it if it is the last of its thread.
@@ -160,7 +198,7 @@ impl<'a> Builder<'a> {
     fn launches(&mut self, devices: &[LinkedDevice]) {
         for device in devices {
             let target = self.row_of_event[&device.event];
-            let source = self.row_of_operator[device.row];
+            let source = self.launching(device);
             let found = self.dependency(source, target, DependencyKind::Launch);
             let by_number = device.call.is_some();
             self.add(Dependency {
@@ -170,6 +208,19 @@ impl<'a> Builder<'a> {
                 ..found
             });
         }
+    }
+
+    /// Returns the node that launched a GPU activity: its operator, or the work of that after a wait.
+    fn launching(&self, device: &LinkedDevice) -> usize {
+        let operator = self.row_of_operator[device.row];
+        let events = &self.sources.tables.events;
+        let called = device.call.and_then(|call| events.span(call)).map(|span| span.0);
+        let lane = self.nodes[operator].lane.map(LaneId::row);
+        called
+            .zip(lane)
+            .and_then(|(called_ns, lane)| self.last_after_wait(lane, called_ns))
+            .filter(|&after| self.nodes[after].row == device.row)
+            .unwrap_or(operator)
     }
 
     /// Adds the stream order: activities of one stream run in order; if they overlap, the last one
@@ -206,7 +257,7 @@ impl<'a> Builder<'a> {
         };
         let targets = self.went_on(wait, source);
         match (source, targets) {
-            (_, [None, None]) => self.dropped.target_outside += 1,
+            (_, [None, None, None]) => self.dropped.target_outside += 1,
             (None, _) => self.dropped.source_outside += 1,
             (Some((source, after)), targets) => {
                 for target in targets.into_iter().flatten() {
@@ -223,39 +274,50 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Returns the node of a thread before a handoff: the last to end by then, otherwise the
-    /// enclosing one.
+    /// Returns the node of a thread before a handoff: the last to end by then, or its work after a
+    /// wait, otherwise the enclosing one.
     fn handed_over(&self, wait: &Wait) -> Option<(usize, Moment)> {
         let chain = self.chains.of_lane.get(&wait.source.lane.row())?;
         let ended = chain.last_ended(wait.source.time_ns);
         let begun = chain.last_begun(wait.source.time_ns);
         let row = |operator: usize| self.row_of_operator[operator];
+        let after = self.last_after_wait(wait.source.lane.row(), wait.source.time_ns);
+        let later = |operator: usize| {
+            let over = |&after: &usize| {
+                self.start_ns(after) > self.start_ns(row(operator))
+                    && self.nodes[after].span.is_some_and(|span| span.1 <= wait.source.time_ns)
+            };
+            after.filter(over).unwrap_or(row(operator))
+        };
         ended
-            .map(|operator| (row(operator), Moment::End))
+            .map(|operator| (later(operator), Moment::End))
             .or_else(|| begun.map(|operator| (row(operator), Moment::Start)))
     }
 
-    /// Returns the node that continued after a wait: the GPU activity itself, or the next operator
-    /// of the thread, and the gap before it.
-    fn went_on(&self, wait: &Wait, source: Option<(usize, Moment)>) -> [Option<usize>; 2] {
+    /// Returns the nodes that continued after a wait: the GPU activity itself, or the next operator
+    /// of the thread, and before it the gap and the work of the operator that waited.
+    fn went_on(&self, wait: &Wait, source: Option<(usize, Moment)>) -> [Option<usize>; 3] {
         if wait.kind == DependencyKind::EventWait {
-            return [self.row_of_event.get(&wait.target.event).copied(), None];
+            return [self.row_of_event.get(&wait.target.event).copied(), None, None];
         }
         let over_ns = source
             .filter(|&(_, after)| after == Moment::End)
             .and_then(|(row, _)| self.nodes[row].span)
             .map_or(i64::MIN, |span| span.1);
-        let Some(chain) = self.chains.of_lane.get(&wait.target.lane.row()) else {
-            return [None, None];
-        };
-        let Some(next) = chain.first_from(wait.target.time_ns.max(over_ns)) else {
-            return [None, None];
-        };
+        let lane = wait.target.lane.row();
+        let next = self.chains.of_lane.get(&lane);
+        let next = next.and_then(|chain| chain.first_from(wait.target.time_ns.max(over_ns)));
+        let next_ns = next.map_or(i64::MAX, |next| self.start_ns(self.row_of_operator[next]));
+        let after_waits = self.after_waits_of(lane);
+        let first = after_waits.partition_point(|&row| self.start_ns(row) < over_ns);
+        let after = after_waits.get(first).copied();
+        let after = after.filter(|&row| over_ns > i64::MIN && self.start_ns(row) < next_ns);
+        let Some(next) = next else { return [None, None, after] };
         let gap = self.gaps(next, false).last();
         let begins_behind = |&gap: &usize| {
             self.nodes[gap].span.is_some_and(|span| span.0 >= over_ns && over_ns > i64::MIN)
         };
-        [Some(self.row_of_operator[next]), gap.filter(begins_behind)]
+        [Some(self.row_of_operator[next]), gap.filter(begins_behind), after]
     }
 
     fn data(&mut self) {

@@ -1,8 +1,8 @@
 //! Builds the workload for simulators: an execution trace with the times of a Kineto trace.
 //!
-//! Every node of the execution trace keeps its id; GPU activities and gaps between operators become
-//! separate nodes. Durations are self times without the time in which the thread only waited. A
-//! dependency has a kind, evidence, and the events that justify it. Waits for a device, another
+//! Every node of the execution trace keeps its id; GPU activities, gaps between operators
+//! and the work of an operator after a wait in it become separate nodes. Durations are self times
+//! without the time in which the thread only waited. A dependency has a kind, evidence, and the events that justify it. Waits for a device, another
 //! stream or another thread are taken from the edges of the critical path's
 //! [`Graph`](crate::graph::Graph), so that both agree.
 //!
@@ -34,7 +34,7 @@ use crate::error::Result;
 use crate::ids::{EventId, NO_ROW, row_in_column};
 use crate::progress::{Progress, report};
 use crate::tables::NODE_IDS_BELOW;
-use model::gap_id;
+use model::{after_wait_id, gap_id};
 
 // Builds a workload from an execution trace linked to a trace.
 
@@ -65,6 +65,7 @@ fn nodes(
     let mut nodes = Vec::with_capacity(sources.trace.nodes.len() * 2 + devices.len());
     nodes.extend(operators(sources, chains));
     nodes.extend(gaps(sources, chains));
+    nodes.extend(after_waits(sources, chains));
     nodes.extend(devices.iter().map(|device| activity(sources, device)));
     nodes.sort_by_key(|node| node.id);
     nodes
@@ -105,6 +106,23 @@ fn gaps<'a>(
         work_ns: gap.work_ns,
         self_ns: gap.work_ns + gap.blocked_ns,
         blocked_ns: gap.blocked_ns,
+    })
+}
+
+fn after_waits<'a>(
+    sources: Sources<'a>,
+    chains: &'a chains::Chains,
+) -> impl Iterator<Item = WorkloadNode> + 'a {
+    chains.after_waits.iter().map(move |after| WorkloadNode {
+        id: after_wait_id(sources.trace.nodes[after.row].id, after.place),
+        kind: NodeKind::AfterWait,
+        row: after.row,
+        event: None,
+        lane: Some(after.lane),
+        span: Some((after.start_ns, after.end_ns)),
+        work_ns: after.work_ns,
+        self_ns: after.work_ns,
+        blocked_ns: 0,
     })
 }
 

@@ -14,6 +14,8 @@ named! {
         Operator "operator",
         /// Time of a thread between operators.
         Gap "gap",
+        /// Work of an operator after a wait in it.
+        AfterWait "after_wait",
         /// A GPU activity.
         Device "device",
     }
@@ -26,8 +28,8 @@ pub struct WorkloadNode {
     pub id: i64,
     /// Its kind.
     pub kind: NodeKind,
-    /// The row in the execution trace: of the node itself, of the operator that launched it, or of
-    /// the operator at which the gap ends.
+    /// The row in the execution trace: of the node itself, of the operator that launched it, of the
+    /// operator at which the gap ends, or of the one that waited.
     pub row: usize,
     /// The event; `None` for gaps and for nodes that are not in the trace.
     pub event: Option<EventId>,
@@ -92,7 +94,7 @@ impl Linked<'_> {
         match node.kind {
             NodeKind::Gap => "gap",
             NodeKind::Device => event.map_or("", |name| self.tables.strings.get(name)),
-            NodeKind::Operator => self.trace.name(node.row),
+            NodeKind::Operator | NodeKind::AfterWait => self.trace.name(node.row),
         }
     }
 }
@@ -184,6 +186,15 @@ named! {
         /// It has no end, or ends before its start.
         NoDuration "no_duration",
     }
+}
+
+/// Number of nodes for the work of an operator after its waits; later work is added to the last.
+pub(super) const MOST_AFTER_WAITS: i64 = 1 << 8;
+
+/// Returns the id of the work of an operator after a wait, of which there may be several. It is
+/// among the ids of gaps, and none of them.
+pub(super) fn after_wait_id(operator: i64, place: i64) -> i64 {
+    (1 << 52) + (1 << 48) + (place << 40) + operator
 }
 
 /// Returns the id of the gap before an operator, or after it if it is the last of its thread: above

@@ -100,7 +100,7 @@ fn replay_node(node: &WorkloadNode, gaps: bool) -> ReplayNode {
     let lane = node.lane.map(|lane| i64::from(row_in_column(lane.row())));
     let resource = match node.kind {
         NodeKind::Device => lane.map(Resource::Stream),
-        NodeKind::Operator | NodeKind::Gap => lane.map(Resource::Thread),
+        NodeKind::Operator | NodeKind::Gap | NodeKind::AfterWait => lane.map(Resource::Thread),
     };
     let is_counted = gaps || node.kind != NodeKind::Gap;
     let duration_ns = if is_counted { node.work_ns } else { 0 };

@@ -15,7 +15,8 @@ use crate::ids::{EventId, StringId};
 use crate::tables::{ExecutionNode, NodeLayout, NodeValues, argument_text, given};
 use crate::workload::{Dependency, DependencyKind, Linked, NodeKind, WorkloadNode};
 
-/// Writes a workload. With `gaps`, the nodes for time between operators are included.
+/// Writes a workload. With `gaps`, the nodes for time between operators and for work after waits are
+/// included; without them, that work is part of its operator.
 ///
 /// # Errors
 ///
@@ -47,7 +48,7 @@ fn nodes(linked: Linked<'_>, gaps: bool, out: &mut dyn Write) -> io::Result<()> 
         while workload.dependencies.get(next).is_some_and(|found| found.target == row) {
             next += 1;
         }
-        if !gaps && node.kind == NodeKind::Gap {
+        if !gaps && is_added(node) {
             continue;
         }
         line.clear();
@@ -56,6 +57,11 @@ fn nodes(linked: Linked<'_>, gaps: bool, out: &mut dyn Write) -> io::Result<()> 
         separator = ",";
     }
     Ok(())
+}
+
+/// Whether the node is part of a thread, without an event of its own.
+fn is_added(node: &WorkloadNode) -> bool {
+    matches!(node.kind, NodeKind::Gap | NodeKind::AfterWait)
 }
 
 /// Writes the members of one node.
@@ -88,11 +94,12 @@ impl<'a> Line<'a> {
 
     fn around(self, node: &WorkloadNode) -> i64 {
         let record = &self.linked.trace.nodes[node.row];
-        if node.kind == NodeKind::Device { record.id } else { record.parent }
+        let is_inside = matches!(node.kind, NodeKind::Device | NodeKind::AfterWait);
+        if is_inside { record.id } else { record.parent }
     }
 
     fn lists(self, node: &WorkloadNode, record: &ExecutionNode, line: &mut String) {
-        let is_given = node.kind != NodeKind::Gap;
+        let is_given = !is_added(node);
         self.side("inputs", record.inputs, is_given, line);
         self.side("outputs", record.outputs, is_given, line);
     }
@@ -156,7 +163,7 @@ impl<'a> Line<'a> {
 
     fn times(self, node: &WorkloadNode, line: &mut String) {
         let Some((start_ns, end_ns)) = self.span(node) else { return };
-        // Gap nodes hold the time of a label between its operators.
+        // Gap nodes hold the time of a label between its operators, others the work after waits.
         let own_ns = if self.gaps { node.work_ns + node.blocked_ns } else { node.self_ns };
         member(line, "inclusive_dur", Micros(end_ns - start_ns));
         member(line, "exclusive_dur", Micros(own_ns));
@@ -164,6 +171,9 @@ impl<'a> Line<'a> {
         member(line, "blocked_dur", Micros(node.blocked_ns));
         if node.kind == NodeKind::Gap {
             member(line, "gap", true);
+        }
+        if node.kind == NodeKind::AfterWait {
+            member(line, "after_wait", true);
         }
         if let Some(event) = node.event.filter(|_| node.kind == NodeKind::Device) {
             self.device(event, line);
@@ -221,7 +231,9 @@ impl<'a> Line<'a> {
             line.push(']');
         }
         member(line, "dependencies", "[");
-        for found in found {
+        let is_written =
+            |found: &&Dependency| self.gaps || !is_added(&workload.nodes[found.source]);
+        for found in found.iter().filter(is_written) {
             let kind = DependencyKind::NAMES[found.kind as usize];
             let evidence = found.evidence.name();
             append(line, format_args!("[{}, \"{kind}\", \"{evidence}\"]", id(found)));

@@ -92,11 +92,11 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Returns the enclosing node; for GPU activities and gaps, the operator to which they belong.
+    /// Returns the enclosing node; for GPU activities and work after a wait, their operator.
     fn control(&self, node: &WorkloadNode) -> Option<i64> {
         let trace = self.linked.trace;
         match node.kind {
-            NodeKind::Device => Some(trace.nodes[node.row].id),
+            NodeKind::Device | NodeKind::AfterWait => Some(trace.nodes[node.row].id),
             NodeKind::Operator | NodeKind::Gap => {
                 trace.parent(node.row).map(|parent| trace.nodes[parent].id)
             }
