@@ -237,7 +237,7 @@ class Trace:
         """List annotations and functions that are a known `part` of the host's work."""
 
     def busy(self, window: tuple[int, int], chosen: bytes | None = None) -> Table: ...
-    def phase_times(self, window: tuple[int, int]) -> tuple[Table, Table]:
+    def phase_times(self, window: tuple[int, int], host: tuple[int, int]) -> tuple[Table, Table]:
         """Measure the phases of a training step on main threads and on devices; see `phases`."""
 
     def gaps(self, window: tuple[int, int]) -> Table: ...
@@ -296,9 +296,15 @@ class Trace:
     def without_profiler(
         self, step_time_ns: int | None, *, data_load: str | None, step_name: str | None
     ) -> tuple[OverheadParts, Trace | None]: ...
+    def window_times(self, window: tuple[Any, ...], *, step_name: str | None) -> tuple[int, int]:
+        """Return the start and end of a window; two times are those of the recording."""
+
+    def recorded_times(self, lane: int, range_ns: tuple[int, int]) -> tuple[int, int]:
+        """Return two times of a thread as they were recorded."""
+
     def scope(
         self, window: tuple[Any, ...], *, step_name: str | None
-    ) -> tuple[str, int | None, int, int, tuple[str, str]]: ...
+    ) -> tuple[str, int | None, tuple[tuple[int, int], tuple[int, int]], tuple[str, str]]: ...
     def lanes(self) -> Table: ...
     def flows(self) -> Table: ...
     def asynchronous(self) -> Table: ...
@@ -400,6 +406,7 @@ def context_times(
     frames: Sequence[str],
     window: tuple[int, int],
     *,
+    host: tuple[int, int],
     annotation_names: str | None,
     by_inputs: bool,
     chosen: bytes | None,

@@ -1,11 +1,9 @@
-"""Tables show the times of the other commands, and events those of the file."""
+"""Tables, path and windows have the times of the file; what is predicted has others."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-
-import pytest
 
 import longpole
 from longpole.cli.program import run
@@ -18,10 +16,9 @@ def told(capsys, *words):
     return json.loads(capsys.readouterr().out)["data"]
 
 
-@pytest.mark.parametrize("options", [(), ("--as-recorded",)])
-def test_the_segments_of_a_table_are_those_of_the_path(options, capsys):
-    rows = told(capsys, "table", RECORDING, "segments", *options)["rows"]
-    length_ns = told(capsys, "path", RECORDING, *options)["length_ns"]
+def test_the_segments_of_a_table_are_those_of_the_path(capsys):
+    rows = told(capsys, "table", RECORDING, "segments")["rows"]
+    length_ns = told(capsys, "path", RECORDING)["length_ns"]
     assert sum(row["duration_ns"] for row in rows) == length_ns
 
 
@@ -33,12 +30,14 @@ def test_events_are_as_recorded(capsys):
     assert (shifted != recorded).any()
 
 
-@pytest.mark.parametrize("options", [(), ("--as-recorded",)])
-def test_a_list_of_steps_and_the_list_of_tables_have_the_times_of_the_summary(options, capsys):
-    window = told(capsys, "summary", RECORDING, *options)["verdict"]["window"]
-    steps = told(capsys, "table", RECORDING, "steps", *options)["rows"]
+def test_a_list_of_steps_has_the_window_of_the_summary_and_the_list_of_tables_its_sentence(capsys):
+    found = told(capsys, "summary", RECORDING)
+    length_ns = found["window"]["duration_ns"]
+    steps = told(capsys, "table", RECORDING, "steps")["rows"]
     lengths = [row["window_end_ns"] - row["window_start_ns"] for row in steps if row["step"] > 2]
-    assert sorted(lengths)[len(lengths) // 2] == window["length_ns"]
-    assert run(["table", str(RECORDING), *options]) == 0
-    told_ms = f"{window['length_ns'] / 1e6:.2f} ms"
-    assert told_ms in capsys.readouterr().out
+    assert sorted(lengths)[len(lengths) // 2] == length_ns
+    assert found["recording_cost"]["recorded_step_ns"] == length_ns
+    predicted_ns = found["verdict"]["window"]["length_ns"]
+    assert predicted_ns < length_ns
+    assert run(["table", str(RECORDING)]) == 0
+    assert f"{predicted_ns / 1e6:.2f} ms" in capsys.readouterr().out

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from longpole.cli.ask.windows import Asked, Chosen, Recording
+from longpole.cli.ask.windows import Asked, Chosen
 from longpole.trace.trace import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import pytest
+
+    from longpole.answer.answer import Answer
 
     Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -37,14 +39,24 @@ def _question(command: str, **changed: Any) -> Plant:
     return lambda patch: patch.setattr(Asked, "question", property(question))
 
 
-def _as_recorded(command: str) -> Plant:
-    """Keep the cost of recording in one command alone."""
-    original = Recording.of
+def _predicts_as_recorded(command: str) -> Plant:
+    """Keep the cost of recording in the predictions of one command alone."""
+    original = Asked.of
 
-    def of(self: Recording, trace: Trace, **window: Any) -> Trace:
-        return trace if _is(command) else original(self, trace, **window)
+    def of(self: Asked, trace: Trace) -> Answer:
+        return self.as_recorded(trace) if _is(command) else original(self, trace)
 
-    return lambda patch: patch.setattr(Recording, "of", of)
+    return lambda patch: patch.setattr(Asked, "of", of)
+
+
+def _facts_without_cost(command: str) -> Plant:
+    """Take the cost of recording off the facts of one command alone."""
+    original = Asked.as_recorded
+
+    def as_recorded(self: Asked, trace: Trace) -> Answer:
+        return self.of(trace) if _is(command) else original(self, trace)
+
+    return lambda patch: patch.setattr(Asked, "as_recorded", as_recorded)
 
 
 def _wrapped(place: str, change: Callable[..., Any]) -> Plant:
@@ -133,10 +145,12 @@ CONTRADICTIONS: Mapping[str, Plant] = {
     "the page forgets the step": _question("report", step=None),
     "whatif forgets the step": _question("whatif", step=None),
     "path takes the whole trace": _question("path", step=None, chosen=Chosen(whole=True)),
-    "whatif keeps the cost of recording": _as_recorded("whatif"),
-    "path keeps the cost of recording": _as_recorded("path"),
-    "the page keeps the cost of recording": _as_recorded("report"),
-    "the list of tables keeps the cost of recording": _as_recorded("table"),
+    "whatif keeps the cost of recording": _predicts_as_recorded("whatif"),
+    "path keeps the cost of recording": _predicts_as_recorded("path"),
+    "the page keeps the cost of recording": _predicts_as_recorded("report"),
+    "the list of tables keeps the cost of recording": _predicts_as_recorded("table"),
+    "path takes the cost of recording off": _facts_without_cost("path"),
+    "tables take the cost of recording off": _facts_without_cost("table"),
     "a share in CSV is of another length": _rows("remedy: ", share=lambda it: it * 1.1),
     "a time in CSV is of all steps": _rows("remedy: ", duration_ns=lambda it: 4 * it + 1),
     "idle shares in CSV are of idle time": _rows("idle", share=lambda it: it * 2 + 0.1),
@@ -176,16 +190,16 @@ CONTRADICTIONS: Mapping[str, Plant] = {
     ),
     "causes of idle time do not add up": _wrapped("longpole.tables.idle:ask_by", _idle_halved),
     "a gap is missing": _wrapped("longpole.tables.gaps:matching", _without_longest),
-    "the tool for agents keeps the cost of recording": _wrapped(
+    "the tool for agents takes the first step": _wrapped(
         "longpole.cli.mcp.tools:_words",
-        lambda words, name, *_: [*words, "--as-recorded"] if name == "summary" else words,
+        lambda words, name, *_: [*words, "--step=1"] if name == "summary" else words,
     ),
     "the tool for agents forgets the step": _wrapped(
         "longpole.cli.mcp.tools:_words",
         lambda words, *_: [word for word in words if not word.startswith("--step=")],
     ),
     "Python keeps the cost of recording": lambda patch: patch.setattr(
-        Trace, "answer", Trace.answer_as_timed
+        Asked, "of", Asked.as_recorded
     ),
     "two remedies together save less than one": _wrapped(
         "longpole.answer.after:together",

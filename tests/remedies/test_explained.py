@@ -54,7 +54,7 @@ def test_with_a_trace_the_explanation_comes_first(tmp_path, capsys: pytest.Captu
     assert json.loads(capsys.readouterr().out)["data"]["explained"] == [alone]
 
 
-@pytest.mark.parametrize("option", [["--step", "3"], ["--drop", "launch"], ["--as-recorded"]])
+@pytest.mark.parametrize("option", [["--step", "3"], ["--drop", "launch"], ["--step-time", "3ms"]])
 def test_a_computation_needs_a_trace(said, option, capsys: pytest.CaptureFixture[str]):
     assert run(["whatif", "--remedy", "cuda_graph", *option]) == 2
     said.within(capsys.readouterr().err)

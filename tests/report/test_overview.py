@@ -15,6 +15,7 @@ from longpole.cli import program
 from longpole.cli.answer import overview
 from longpole.jobs.ranks import ranks
 from longpole.tables.mfu import mfu
+from longpole.tables.summary import summary_of
 from longpole.testing import TraceBuilder
 from longpole.words.wording import duration, share
 
@@ -75,8 +76,8 @@ def reported(tmp_path, capsys):
 def test_the_figures_are_those_of_the_answers(name, reported):
     path = RECORDINGS / f"{name}.json.gz"
     page = reported(path)
-    trace = longpole.read_trace(path).without_profiler()
-    found = longpole.summary(trace)
+    trace = longpole.read_trace(path)
+    found = summary_of(trace, trace.answer(), 10)
     busiest = max(device.whole.busy_ns for device in found.devices)
     noun = found.window.kind.capitalize()
     assert page.tiles[f"{noun} time"] == duration(found.window.duration_ns)
@@ -102,7 +103,7 @@ def test_the_parts_of_each_bar_sum_to_all_of_it(name, reported):
     device, of_path = page.stacks
     for stack in page.stacks:
         assert sum(part for _, part in stack) == pytest.approx(1, abs=1e-4)
-    trace = longpole.read_trace(path).without_profiler()
+    trace = longpole.read_trace(path)
     kinds = {row["kind"]: row["duration_ns"] for row in trace.critical_path().kind_totals}
     kernels = next((title for title, _ in of_path if title.startswith("kernel execution")), "")
     assert not kernels or f": {duration(kinds['kernel'])}," in kernels
@@ -116,7 +117,7 @@ def test_each_step_has_a_column_of_what_the_device_did(name, tmp_path, reported)
     path = RECORDINGS / f"{name}.json.gz"
     reported(path)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    trace = longpole.read_trace(path).without_profiler()
+    trace = longpole.read_trace(path)
     columns = text.partition('<ol class="columns">')[2].partition("</ol>")[0].split("<li ")[1:]
     lengths = trace.steps["window_end_ns"] - trace.steps["window_start_ns"]
     longest = max(it for it in lengths if it <= 3 * lengths.median())
@@ -161,20 +162,19 @@ def test_the_bar_of_a_remedy_leads_to_an_event_of_the_window_or_to_what_it_chang
     path = RECORDINGS / "decode.before.json.gz"
     reported(path)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    trace = longpole.read_trace(path).without_profiler()
-    window = longpole.choose_window(trace)
-    [trip] = [it for it in trace.verdict().remedies if it.remedy == "round_trip"]
+    trace = longpole.read_trace(path)
+    answer, window = trace.answer(), longpole.choose_window(trace)
+    [trip] = [it for it in answer.remedies if it.remedy == "round_trip"]
     [start_ns] = trace.events["start_ns"].gather(trip.events[:1])
     assert window.start_ns <= start_ns < window.end_ns
     assert f'href="#event-{trip.events[0]}"' in text
-    elsewhere = overview._interval(trip, [], window)
-    parts = {
-        (start - window.start_ns, end - start)
+    elsewhere = overview._interval(trip, [], answer, window)
+    parts = [
+        answer.trace.core.recorded_times(lane, (start, end))
         for change in trip.changes
-        for _, start, end in getattr(change, "time_ranges", None) or ()
-        if window.start_ns <= start < end <= window.end_ns
-    }
-    assert elsewhere.time_range in parts
+        for lane, start, end in getattr(change, "time_ranges", None) or ()
+    ]
+    assert elsewhere.time_range in [(start - window.start_ns, end - start) for start, end in parts]
 
 
 @pytest.mark.parametrize("known", [True, False])

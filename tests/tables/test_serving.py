@@ -128,7 +128,7 @@ def test_times_of_tokens_add_up_to_the_time_between_decodes(kinds, pause):
 
 def test_the_summary_tells_the_times_of_tokens(tmp_path, capsys):
     path = served("DDPDD").write(tmp_path / "trace.json")
-    assert program.run(["summary", str(path), "--as-recorded"]) == 0
+    assert program.run(["summary", str(path)]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "output token is 80.0 µs (median), at most 300 µs, 1 of them with prompts" in told
     assert "The time to the first token is at least 208 µs" in told
@@ -378,7 +378,7 @@ def test_the_summary_of_a_server_has_what_is_said_of_its_iterations(tmp_path, ca
     builder = steps(*range(0, 500, 100))
     decode(builder, 530)
     path = builder.write(tmp_path / "trace.json")
-    found, text = summarised(path, capsys, "--as-recorded", "--top", "9")
+    found, text = summarised(path, capsys, "--top", "9")
     alone = longpole.serving(path)
     assert found == alone.to_dict()
     assert alone.sentence in text
@@ -390,10 +390,10 @@ def test_the_summary_of_a_server_has_what_is_said_of_its_iterations(tmp_path, ca
 @pytest.mark.parametrize("name", ["sglang_decode", "vllm_decode_full"])
 def test_the_summary_of_a_given_trace_has_the_same_figures(name, capsys):
     path = GIVEN / f"{name}.json.gz"
-    found, text = summarised(path, capsys, "--as-recorded", "--top", "999")
+    found, text = summarised(path, capsys, "--top", "999")
     assert found == longpole.serving(path).to_dict()
     assert found["sentence"] in text
-    shorter, _ = summarised(path, capsys, "--as-recorded", "--top", "3")
+    shorter, _ = summarised(path, capsys, "--top", "3")
     assert shorter["kernels"] == found["kernels"][:3]
     assert shorter["n_kernels"] == len(found["kernels"])
 

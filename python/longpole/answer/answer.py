@@ -44,6 +44,15 @@ class Answering(Marked, Protocol):
         ...
 
     @property
+    def as_recorded(self) -> Answering:
+        """The trace at the times of the recording."""
+        ...
+
+    def answer_as_timed(self, question: Question) -> Answer:
+        """Return the answer to a question at the times of this trace."""
+        ...
+
+    @property
     def removed_cost(self) -> RecordingCost | None:
         """Recording overhead that was removed from the trace."""
         ...
@@ -90,6 +99,15 @@ class Answer:
     def window(self) -> Window | None:
         """The window; of several steps, the one of median length. None if nothing is timed."""
         return window_for(self.trace, self.question)
+
+    @property
+    def as_recorded(self) -> Answer:
+        """The answer about the same window as recorded, which is what facts are about.
+
+        Itself if its times are those of the recording.
+        """
+        recorded = self.trace.as_recorded
+        return self if recorded is self.trace else recorded.answer_as_timed(self.question)
 
     @cached_property
     def verdict(self) -> Verdict:

@@ -128,11 +128,11 @@ def check_answer(
     *,
     strict: bool,
     companions: Companions | None = None,
-    recorded: Trace | None = None,
+    cost: RecordingCost | None = None,
 ) -> Answer:
     """List the problems of a trace, alone and with earlier ones, and notes on the program.
 
-    The notes are on `recorded`, the trace with the times as recorded, if it is given.
+    `cost` is what recording cost, if another part of the answer knows it.
     """
     findings = find_problems(trace)
     if companions is not None:
@@ -141,8 +141,8 @@ def check_answer(
             sorted([*beside, *findings], key=lambda each: SEVERITIES.index(each.severity))
         )
     counts = Counter[str](finding.severity for finding in findings)
-    notes = program_notes(recorded or trace)
-    cost = trace.recording_cost()
+    notes = program_notes(trace)
+    cost = trace.recording_cost() if cost is None else cost
     failing = (*_FAILING, "warning") if strict else _FAILING
     has_failed = any(counts[severity] for severity in failing)
     document = Document(

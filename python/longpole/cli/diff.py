@@ -17,7 +17,6 @@ from longpole.cli.ask.options import Options, answers, shared_options
 from longpole.cli.ask.traces import named_traces
 from longpole.cli.ask.windows import (
     Asked,
-    as_recorded_option,
     step_option,
     step_time_option,
     window_options,
@@ -87,7 +86,6 @@ _WORK: Final = {
 )
 @window_options("chosen", "step_name", "data_load")
 @step_time_option(name="step_times_ns", multiple=True)
-@as_recorded_option
 @click.option(
     "--same-program",
     "is_same_program",
@@ -108,7 +106,6 @@ def diff(
     steps: Sequence[int],
     gate: float | None,
     step_times_ns: tuple[int, int] | tuple[()],
-    as_recorded: bool,
     is_same_program: bool,
     top: int | None,
     options: Options,
@@ -145,14 +142,12 @@ def diff(
     require(len(step_times_ns) in {0, _TWO}, "give --step-time twice: for BASE, and then for NEW")
     is_part = window.step is not None or window.chosen is not None
     require(step is None or not is_part, "--step and --window exclude each other")
-    is_both = bool(step_times_ns) and as_recorded
-    require(not is_both, "--step-time and --as-recorded exclude each other")
     require(
         step is None or not is_same_program, "--same-program is about two runs, not about steps"
     )
     old = named_traces(_paths(base), options, args=_ARGS)
     if step is not None:
-        shown: dict[str, Any] = {"gate": gate, "top": top, "as_recorded": as_recorded}
+        shown: dict[str, Any] = {"gate": gate, "top": top}
         answer = _step_answer(old, step, other, window=window, **shown)
     else:
         now = named_traces(_paths(str(new)), options, args=_ARGS)
@@ -162,7 +157,6 @@ def diff(
             gate=gate,
             top=top,
             window=window,
-            as_recorded=as_recorded,
             step_times_ns=step_times_ns or (None, None),
             is_same_program=is_same_program,
         )
@@ -181,7 +175,6 @@ def _diff_answer(
     gate: float | None,
     top: int | None,
     window: Asked,
-    as_recorded: bool = False,
     step_times_ns: tuple[int | None, int | None] = (None, None),
     is_same_program: bool = False,
 ) -> Answer:
@@ -195,7 +188,6 @@ def _diff_answer(
             old,
             now,
             gate=_GATE if gate is None else gate,
-            as_recorded=as_recorded,
             step_times_ns=step_times_ns,
             is_same_program=is_same_program,
             **window.question.parts,
@@ -213,7 +205,6 @@ def _step_answer(
     gate: float | None,
     top: int | None,
     window: Asked,
-    as_recorded: bool = False,
 ) -> Answer:
     """Compare one step of a trace with the others."""
     from longpole.diffs import diff_steps
@@ -222,8 +213,14 @@ def _step_answer(
     share = _GATE if gate is None else gate
     with usage_errors():
         trace = traces[0][1]
-        asked = {"step_name": window.step_name, "data_load": window.data_load}
-        found = diff_steps(trace, step, against, gate=share, as_recorded=as_recorded, **asked)
+        found = diff_steps(
+            trace,
+            step,
+            against,
+            gate=share,
+            step_name=window.step_name,
+            data_load=window.data_load,
+        )
     other = "the other steps" if against is None else f"step {against}"
     title = f"{_name(traces)}: step {step} against {other}"
     page = _page(found, top)

@@ -12,12 +12,7 @@ from longpole.cli.answer.inputs import name_of
 from longpole.cli.answer.windows import exit_code_of, known_of
 from longpole.cli.ask.options import Options, answers, shared_options, top_option
 from longpole.cli.ask.traces import answer_each, traces_argument
-from longpole.cli.ask.windows import (
-    Asked,
-    Recording,
-    profiler_options,
-    window_options,
-)
+from longpole.cli.ask.windows import OF_PATH, OF_PROGRAM, Asked, window_options
 from longpole.engine.recording_cost import timing_blocks
 from longpole.report.blocks import Headline, Sentence
 from longpole.report.document import Document
@@ -42,8 +37,7 @@ _SCHEMA: Final = "longpole.path/1"
 @click.command()
 @answers("longpole.cli.path:PathData")
 @traces_argument
-@window_options()
-@profiler_options
+@window_options(*OF_PATH, OF_PROGRAM)
 @click.option(
     "--in-order",
     is_flag=True,
@@ -55,7 +49,6 @@ def path(
     *,
     traces: Sequence[str],
     window: Asked,
-    recording: Recording,
     in_order: bool,
     top: int,
     options: Options,
@@ -81,7 +74,6 @@ def path(
         partial(_answer, top=top, is_in_order=in_order),
         window=window,
         about="path",
-        recording=recording,
         arguments=ARGUMENTS,
     )
 
@@ -125,7 +117,7 @@ def _answer(name: str, trace: Trace, found: Found, *, top: int, is_in_order: boo
             Headline(f"{name_of(name)}: critical path, {found.title}"),
             Sentence(verdict.sentence),
             *(path_blocks(path, top) if sections is None else _order(path, sections, top)),
-            *timing_blocks(trace.removed_cost),
+            *timing_blocks(found.answer.recording_cost),
         ],
         records=lambda: (
             _segments(name, path)
@@ -137,7 +129,7 @@ def _answer(name: str, trace: Trace, found: Found, *, top: int, is_in_order: boo
 
 
 def _order(path: CriticalPath, sections: Sequence[PathRow], top: int) -> list[Block]:
-    total = f"Total {duration(path.length_ns)}, in time order:"
+    total = f"Total {duration(path.length_ns)} {path.times}, in time order:"
     return [Sentence(total), sections_table(sections, top)]
 
 

@@ -26,10 +26,10 @@ from longpole.cli.ask.traces import (
     given_memory_file,
     traces_argument,
 )
-from longpole.cli.ask.windows import OF_TIME, Asked, Recording, profiler_options, window_options
+from longpole.cli.ask.windows import OF_PROGRAM, OF_TIME, Asked, window_options
 from longpole.engine.recording_cost import timing_blocks, unknown_blocks
 from longpole.remedies.gains import WORTH_SAYING
-from longpole.report.blocks import Column, Headline, Notes, Table
+from longpole.report.blocks import Column, Headline, Notes, Sentence, Table
 from longpole.report.document import DATA_FORMATS, Document
 from longpole.tables.check import caught_nothing, only_annotations, why_empty
 from longpole.tables.summary import summary_of as summarise
@@ -39,7 +39,6 @@ from longpole.words.wording import count, duration, listing, operator_name, shar
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from longpole.answer import Verdict
     from longpole.answer.answer import Answer as TraceAnswer
     from longpole.cli.answer.emit import Answer
     from longpole.remedies.sides import Side
@@ -105,15 +104,13 @@ _Figures = tuple[str | None, int, int, int, int]
 @click.command()
 @answers("longpole.tables.summary:Summary")
 @traces_argument
-@window_options(*OF_TIME)
-@profiler_options
+@window_options(*OF_TIME, OF_PROGRAM)
 @top_option(3)
 @graph_options
 def summary(
     *,
     traces: Sequence[str],
     window: Asked,
-    recording: Recording,
     top: int,
     options: Options,
 ) -> int:
@@ -145,7 +142,6 @@ def summary(
     def answer(path: str, trace: Trace) -> Answer:
         ranks.append(trace.rank)
         with usage_errors():
-            trace = recording.of(trace, step_name=window.step_name)
             return _answer(path, trace, top, window.of(trace))
 
     def then() -> Iterator[Answer]:
@@ -247,19 +243,20 @@ def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned])
         *timing_blocks(found.recording_cost),
         *verdict_blocks(found.verdict),
         *unknown_blocks(found.recording_cost),
-        *_unlike_steps(trace, found.verdict),
+        *_unlike_steps(trace, found),
         *caveats(found.verdict, warnings),
         *(serving_blocks(found.serving) if found.serving else []),
         *_limiting_blocks(trace, found),
     ]
 
 
-def _unlike_steps(trace: Trace, verdict: Verdict) -> list[Block]:
+def _unlike_steps(trace: Trace, found: Summary) -> list[Block]:
     """Return the longest and the shortest step that differ much from the median one.
 
     The iterations of a server are of several kinds, whose lengths differ. Outside the steps of the
     verdict, the window of a step may contain work of earlier ones, so its host time counts as well.
     """
+    verdict = found.verdict
     if verdict.window.n <= 1 or verdict.window.unit != "step" or trace.core.is_of_server:
         return []
     own = {*verdict.steps}
@@ -268,7 +265,7 @@ def _unlike_steps(trace: Trace, verdict: Verdict) -> list[Block]:
         return []
     least_ns = {row["step"]: _length_ns(row, is_alone=row["step"] not in own) for row in rows}
     most_ns = {row["step"]: _length_ns(row, is_alone=False) for row in rows}
-    usual_ns = verdict.window.length_ns
+    usual_ns = found.window.duration_ns
     long = [it for it, length_ns in least_ns.items() if length_ns > _MUCH_LONGER * usual_ns]
     short = [it for it, length_ns in most_ns.items() if _MUCH_SHORTER * length_ns < usual_ns]
     told = []
@@ -283,7 +280,7 @@ def _unlike(step: int, lengths_ns: Mapping[int, int], n_steps: int, how: str) ->
     """Return how long a step takes that differs much from the median one."""
     far = f"over {_MUCH_LONGER:g} times" if how == "longer" else "less than half of"
     others = f", and {count(n_steps - 1, 'other step')} {far} the median" if n_steps > 1 else ""
-    takes = f"Step {step} takes {duration(lengths_ns[step])}{others or f', {far} the median'}"
+    takes = f"Step {step} took {duration(lengths_ns[step])}{others or f', {far} the median'}"
     return f"{takes}: `longpole diff TRACE --step {step}` shows what is {how}."
 
 
@@ -298,14 +295,15 @@ def _limiting_blocks(trace: Trace, found: Summary) -> list[Block]:
     limiting = {name for side in found.verdict.sides for name in _TABLES_OF_SIDES[side]}
     wanted = limiting if found.verdict.sides else {"kernels"}
     shown = [_worth_saying(table) for name, table in tables.items() if name in wanted]
-    lines = [*_device_lines(found), *found.details]
+    lines = [*found.details, *_device_lines(found)]
+    label = [Sentence("As recorded:")] if shown and not found.devices else []
     nexts = [f"`longpole table TRACE {_NEXT_TABLES[side]}`" for side in sides[:1]]
     nexts += ["`longpole whatif TRACE`"] if found.verdict.plan.lines else []
     events = [event for line in found.verdict.plan.lines for event in line.events[:1]]
     nexts += [f"`longpole table TRACE events --around {next(iter(events), 'N')}`"]
     more = f"More: {', '.join(nexts)}."
     notes = Notes([*_notes(trace, found, wanted), more])
-    return [*([Notes(lines)] if lines else []), *shown, notes]
+    return [*([Notes(lines)] if lines else []), *label, *shown, notes]
 
 
 def _worth_saying(table: Table) -> Table:
@@ -347,8 +345,7 @@ def _device_line(found: Summary, device: DeviceTime) -> str:
     waits = (
         f"; {cause} {share(causes[cause] / window_ns)}" if _is_much(found, causes[cause]) else ""
     )
-    text = f"{_device(device)}{name} {works}{waits}."
-    return f"{text[0].upper()}{text[1:]}"
+    return f"As recorded, {_device(device)}{name} {works}{waits}."
 
 
 def _is_much(found: Summary, time_ns: int) -> bool:

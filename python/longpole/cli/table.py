@@ -26,7 +26,7 @@ from longpole.cli.ask.numbers import COUNT, COUNT_OR_ZERO, RATE
 from longpole.cli.ask.options import Options, answers, graph_options
 from longpole.cli.ask.suggestions import closest
 from longpole.cli.ask.traces import answer_each, given_memory_file
-from longpole.cli.ask.windows import Asked, Chosen, Recording, profiler_options, window_options
+from longpole.cli.ask.windows import OF_PATH, Asked, Chosen, window_options
 from longpole.tables.catalogue import (
     PATH_TABLES,
     arguments_of,
@@ -98,8 +98,6 @@ _CHOICES: Final = {
 _OF_PATH: Final = ("end", "data_load")
 _OF_CAPTURES: Final = "capture_traces"
 _WITH_CAPTURES: Final = ("graph_kernels", "kernels", "modules", "operators", "roofline")
-_AS_RECORDED: Final = ("activities", "events")
-"""Tables of events that are shown as they are in the file."""
 _NAMED: Final = "longpole.table"
 """Key of the name of the table in the context of the command."""
 
@@ -239,8 +237,7 @@ def _having(option: str) -> list[str]:
     nargs=-1,
     metavar="[TRACE...] [NAME]",
 )
-@window_options()
-@profiler_options
+@window_options(*OF_PATH)
 @where_option
 @click.option(
     "--sort",
@@ -261,7 +258,6 @@ def table(
     *,
     words: tuple[str, ...],
     window: Asked,
-    recording: Recording,
     where: str | None,
     sort: str | None,
     top: int | None,
@@ -272,8 +268,8 @@ def table(
     """Print a table of a trace; without NAME, list the tables.
 
     `longpole table NAME --help` lists the options of a table. The list begins with the tables
-    about what limits the trace. Times are those without the profiler, as in `longpole summary`;
-    activities and events are as recorded.
+    about what limits the trace. Times are as recorded; only gains are of the program without the
+    profiler.
 
     The table `memory` can also be read from a raw memory timeline
     (export_memory_timeline("x.raw.json.gz")) or a memory snapshot as JSON.
@@ -292,13 +288,13 @@ def table(
     paths = _without(words, name)
     if name is None:
         _check_paths(paths)
-        return _list(paths, window, recording, options)
+        return _list(paths, window, options)
     shown = Shown(name, where, top, sort, _given(**choices), by)
     _check(shown)
-    return _answer(paths, window, recording, shown, options)
+    return _answer(paths, window, shown, options)
 
 
-def _list(paths: Sequence[str], window: Asked, recording: Recording, options: Options) -> int:
+def _list(paths: Sequence[str], window: Asked, options: Options) -> int:
     """List the tables of each file; those about what limits a trace come first."""
     if not paths:
         return options.emit(listed_tables(None))
@@ -308,25 +304,20 @@ def _list(paths: Sequence[str], window: Asked, recording: Recording, options: Op
 
     def listed(path: str, trace: Trace) -> Answer:
         with usage_errors():
-            trace = recording.of(trace, step_name=window.step_name, data_load=window.data_load)
             verdict = None if trace.window is None else window.of(trace).verdict
         return listed_tables(path, trace, verdict)
 
     return answer_each(traces, options, TABLE, listed)
 
 
-def _answer(
-    paths: Sequence[str], window: Asked, recording: Recording, shown: Shown, options: Options
-) -> int:
+def _answer(paths: Sequence[str], window: Asked, shown: Shown, options: Options) -> int:
     name = shown.table
     if not paths:
         message = f"missing TRACE; use `longpole TRACE {name}`"
         raise click.UsageError(message)
     if name in PATH_TABLES:
         answer = partial(path_table, shown=shown)
-        return answer_each(
-            paths, options, TABLE, answer, window=window, about="path", recording=recording
-        )
+        return answer_each(paths, options, TABLE, answer, window=window, about="path")
     if reads_memory_files(name) and all(map(given_memory_file, paths)):
         return answer_memory(paths, window, options, shown)
     if "step_name" in choices_of(name, shown.by) and window.step_name is not None:
@@ -343,7 +334,6 @@ def _answer(
         TABLE,
         partial(question_table, shown=shown),
         window=None if is_whole else window,
-        recording=None if name in _AS_RECORDED else recording,
         arguments=arguments_of(name, shown.by),
     )
 

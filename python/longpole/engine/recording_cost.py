@@ -52,13 +52,10 @@ _NOT_ESTIMATED: Final = {
     "profiler": "only traces of torch.profiler show what recording cost",
     "few_operators": "the trace has too few operators that only call another one",
     "no_wrappers": "operators that only call another one take longer than any profiler needs",
+    "coarse": (
+        "the times of the trace are whole microseconds: too coarse for the cost of one event"
+    ),
 }
-
-
-TOO_COARSE: Final = (
-    "the times of the trace are whole microseconds: too coarse for the cost of one event"
-)
-"""Why a cost that the core estimates is not used."""
 
 
 class OverheadParts(TypedDict):

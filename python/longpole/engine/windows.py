@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from longpole.engine.question import Question
@@ -41,13 +41,13 @@ class Marked(Protocol):
 
     def scope(
         self, question: Question | None = None
-    ) -> tuple[str, int | None, int, int, tuple[str, str]]:
-        """Return the unit of the window, its number, its times, the reason, and how to show it."""
+    ) -> tuple[str, int | None, tuple[tuple[int, int], tuple[int, int]], tuple[str, str]]:
+        """Return the unit of the window, its number, its times and those in which its host work
+        begins, the reason, and how to show it."""
         ...
 
-    @property
-    def as_recorded(self) -> Marked:
-        """The trace at the times of the recording."""
+    def times_of(self, question: Question) -> tuple[int, int]:
+        """Return the two times of a question, at the times of the trace."""
         ...
 
     @property
@@ -69,6 +69,9 @@ class Window:
     """The part of the reason that affects the answer; usually empty."""
     asked: str = field(default="", metadata=HIDDEN)
     """The requested annotation or time range, as a phrase; empty without one."""
+    host: tuple[int, int] | None = field(default=None, metadata=HIDDEN)
+    """Start and end of the time in which the host work that belongs to it begins, if it is a step;
+    otherwise it contains its host work."""
 
     @computed
     def duration_ns(self) -> int:
@@ -84,6 +87,14 @@ class Window:
     def span(self) -> tuple[int, int]:
         """Start and end, in ns."""
         return self.start_ns, self.end_ns
+
+    @property
+    def on_host(self) -> Window:
+        """The time in which the host work that belongs to it begins, as a window."""
+        if self.host is None:
+            return self
+        start_ns, end_ns = self.host
+        return replace(self, start_ns=start_ns, end_ns=end_ns)
 
     @property
     def noun(self) -> str:
@@ -172,26 +183,17 @@ def choose_window(
 def window_for(trace: Marked, question: Question) -> Window | None:
     """Return the window of a question; None if nothing in the trace has a duration."""
     if question.between is not None:
-        named = time_range_name(trace, question.between)
-        return Window("time_range", None, *question.between, "as asked", asked=named)
+        named = _between(question.between)
+        return Window("time_range", None, *trace.times_of(question), "as asked", asked=named)
     try:
-        unit, number, start_ns, end_ns, why = trace.scope(question)
-        recorded = trace.as_recorded
-        if unit == "trace" and recorded is not trace:  # it may name times for --window
-            *_, why = recorded.scope(question)
+        unit, number, (span, host), why = trace.scope(question)
     except WindowError:
         if (question.step, question.annotation, question.step_name) != (None, None, None):
             raise
         return None
     kind: Any = unit
     shown = number if unit == "step" else None
-    return Window(kind, shown, start_ns, end_ns, *why, question.named)
-
-
-def time_range_name(trace: Marked, between: tuple[int, int]) -> str:
-    """Return a time range of a trace as a phrase."""
-    without = "" if trace.as_recorded is trace else ", on the clock without the profiler"
-    return f"{_between(between)}{without}"
+    return Window(kind, shown, *span, *why, question.named, host)
 
 
 def _between(times_ns: tuple[int, int]) -> str:

@@ -64,6 +64,8 @@ class _PathSummary(Protocol):
     @property
     def length_ns(self) -> int: ...
     @property
+    def times(self) -> str: ...
+    @property
     def inferred_ns(self) -> int: ...
     @property
     def doubtful_ns(self) -> int: ...
@@ -88,7 +90,10 @@ class _PathSummary(Protocol):
 
 def path_blocks(path: _PathSummary, top: int) -> list[Block]:
     """Show a path: a chart of its kinds, the `top` names that take the most time, and warnings."""
-    blocks: list[Block] = [Sentence(f"Total {duration(path.length_ns)}:"), kinds_chart(path)]
+    blocks: list[Block] = [
+        Sentence(f"Total {duration(path.length_ns)} {path.times}:"),
+        kinds_chart(path),
+    ]
     names = _together(path.name_totals)[:top]
     if names:
         blocks.append(_names(path, names))

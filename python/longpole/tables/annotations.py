@@ -64,11 +64,17 @@ def annotations(
     """
     window = window_of(trace, window)
     is_annotation = pl.any_horizontal(pl.col("kind") == kind for kind in _SIDES)
+    is_on_host = pl.col("kind") == "annotation"
     found = trace.events.filter(is_annotation)
     found = (
         found.clear().with_columns(inside_ns="duration_ns")
         if window is None
-        else window.clip(found)
+        else pl.concat(
+            [
+                window.on_host.clip(found.filter(is_on_host)),
+                window.clip(found.filter(~is_on_host)),
+            ]
+        ).sort("event")
     )
     side = pl.col("kind").cast(pl.String).replace_strict(_SIDES, return_dtype=pl.String)
     grouped = (

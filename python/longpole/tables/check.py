@@ -359,7 +359,7 @@ def _two_lengths(trace: Trace, steps: Sequence[Mapping[str, Any]]) -> Iterator[F
     gaps = [at for at in places if lengths_ns[at] >= _TWICE * lengths_ns[at - 1] > 0]
     if len(gaps) != 1:
         return
-    _, _, start_ns, end_ns, _ = trace.scope()
+    _, _, ((start_ns, end_ns), _), _ = trace.scope()
     usual, others = by_length[: gaps[0]], by_length[gaps[0] :]
     if end_ns - start_ns >= _length_ns(others[0]):
         usual, others = others, usual

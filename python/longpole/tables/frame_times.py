@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NotRequired
 
 import polars as pl
 
+from longpole.engine.question import Question
 from longpole.errors import WindowError
 from longpole.report.blocks import Column, Notes, Sentence, Table
 from longpole.rows.frames import frame_schema
@@ -145,9 +146,8 @@ class FrameTimes(Data):
             return []
         graphs = ", or ran while a graph was captured that launched them" if self.has_graphs else ""
         told = (
-            f"Rows with 0 calls launched their GPU activities before the window{graphs}. Host "
-            "columns count the time on threads in the window, device columns the time on devices in"
-            " it."
+            f"Rows with 0 calls launched their GPU activities before{graphs}. Host columns count "
+            "the host work that belongs to the window, device columns the time on devices in it."
         )
         return [Notes([told])]
 
@@ -201,7 +201,7 @@ def rest_rows(times: ContextTimes) -> pl.DataFrame:
 def host_limits(trace: Trace, window: Window) -> bool:
     """Whether the verdict about a window says that the host limits it."""
     try:
-        verdict = trace.verdict(between=(window.start_ns, window.end_ns))
+        verdict = trace.answer(Question(between=window.span)).verdict
     except WindowError:
         return False
     return verdict.sides[:1] == ("host",)

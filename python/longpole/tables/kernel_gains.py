@@ -11,7 +11,7 @@ from longpole.engine.critical_path.changes import name_pattern
 from longpole.engine.windows import window_of
 from longpole.errors import WindowError
 from longpole.flops.inputs import shapes_in_words
-from longpole.formats.convert.flame import path_of
+from longpole.formats.convert.flame import path_of, question_of
 from longpole.rows.frames import typed
 from longpole.tables.activities import activities
 from longpole.tables.operators import operators
@@ -33,8 +33,9 @@ _HALF: Final = 0.5
 def kernel_gains(trace: Trace, window: Window | None = None) -> pl.DataFrame:
     """Rank kernels by the gain of the window if they ran twice as fast.
 
-    Gains are computed with `CriticalPath.what_if`, one kernel name at a time: a kernel that runs
-    concurrently with something longer gains nothing, regardless of its duration. No kernel is
+    Gains are computed with `CriticalPath.what_if` for the program without the profiler, one kernel
+    name at a time: a kernel that runs concurrently with something longer gains nothing, regardless
+    of its duration. The other times are as recorded. No kernel is
     assumed to exceed the roofline. The 20 names with most time on the path are evaluated. Without
     kernels in the window, operators are ranked.
 
@@ -59,6 +60,8 @@ def kernel_gains(trace: Trace, window: Window | None = None) -> pl.DataFrame:
     figures = _of_operators(trace, window) if kind == "operator" else _of_kernels(launched)
     try:
         path = path_of(trace, window)
+        asked = question_of(trace, window)
+        program = trace.without_profiler().path_of(asked, "period", "binding")
     except WindowError:  # no work in the window
         return _typed([])
     roofs = {} if kind == "operator" else roofline_shares(trace, window)
@@ -74,7 +77,7 @@ def kernel_gains(trace: Trace, window: Window | None = None) -> pl.DataFrame:
                 "name": name,
                 **figures.get(name, {"count": 0, "duration_ns": 0}),
                 "path_ns": total["duration_ns"],
-                **_gains(path, kind, name, roofs.get(name)),
+                **_gains(program, kind, name, roofs.get(name)),
                 "of_roof": roofs.get(name),
                 "operator": operator,
                 "operator_name": None if operator is None else names[operator],

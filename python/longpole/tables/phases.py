@@ -87,8 +87,9 @@ def phases(trace: Trace, window: Window | None = None) -> Phases:
     """Split a step into its phases: what data loading, forward, backward and the optimizer cost.
 
     Host time is that of the main thread of each process that launches GPU activities: the thread
-    that runs the steps. Each of its moments belongs to the innermost mark around it, so the phases
-    of the host sum to the window, once for each such thread. Marks are
+    that runs the steps. It is the time in which the host work of a step begins, from the end of the
+    previous mark to that of its own. Each moment belongs to the innermost mark around it, so the
+    phases of the host sum to that, once for each such thread. Marks are
 
     - annotations and operators of PyTorch: `enumerate(DataLoader)#`, `Optimizer.step#`,
       `Optimizer.zero_grad#`, `DistributedDataParallel.forward`, `autograd::engine::`;
@@ -119,7 +120,7 @@ def phases(trace: Trace, window: Window | None = None) -> Phases:
     window = window_of(trace, window)
     if window is None:
         return Phases(typed(pl.DataFrame(schema=frame_schema(PhaseRow))), None)
-    hosts, devices = map(frame_of, trace.core.phase_times(window.span))
+    hosts, devices = map(frame_of, trace.core.phase_times(window.span, window.on_host.span))
     names = [*_PHASES, *([_UNLINKED] if devices["phase"].null_count() else [])]
     found = (
         pl.DataFrame({"phase": names})
@@ -128,7 +129,7 @@ def phases(trace: Trace, window: Window | None = None) -> Phases:
         .with_columns(pl.col(*_TIMES, "count").fill_null(0))
         .with_columns(device_ns=pl.sum_horizontal(_TIMES))
         .with_columns(
-            host_share=_share("host_ns", window, hosts["lane"].n_unique()),
+            host_share=_share("host_ns", window.on_host, hosts["lane"].n_unique()),
             device_share=_share("device_ns", window, devices["device"].n_unique()),
         )
     )

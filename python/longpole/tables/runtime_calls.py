@@ -46,7 +46,7 @@ def blocking_calls(trace: Trace, window: Window | None = None) -> tuple[Blocking
     window = window_of(trace, window)
     if window is None:
         return ()
-    rows = trace.core.blocking_by_name(window.start_ns, window.end_ns)
+    rows = trace.core.blocking_by_name(*window.on_host.span)
     return tuple(BlockingCall(*figures, _WHY[reason]) for figures, reason in rows)
 
 

@@ -26,7 +26,7 @@ _MARKED: Final = (
 )
 _REPEATED: Final = (
     "Nothing marks steps: these are repetitions of GPU activities; to see one, --window START..END"
-    " with its times in this table --as-recorded."
+    " with its times in this table."
 )
 
 

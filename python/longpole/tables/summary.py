@@ -68,10 +68,15 @@ class Unlinked:
 
 @dataclass(frozen=True, slots=True)
 class Summary(Data):
-    """What limits a window, and how its time was spent."""
+    """What limits a window, and how its time was spent.
+
+    The verdict predicts, for the program without the profiler; all other figures are as recorded.
+    """
 
     window: Window
+    """The window, on the clock of the file."""
     verdict: Verdict
+    """What limits the program without the profiler, and what each change would save."""
     devices: tuple[DeviceTime, ...]
     kernels: Ranking[NameTime]
     operators: Ranking[OperatorTime]
@@ -85,7 +90,8 @@ class Summary(Data):
     none, or if a part of it was chosen. If the program marks steps, launches of graphs count as
     marks of iterations only with `whole`."""
     recording_cost: RecordingCost | None
-    """Recording overhead, which is excluded from these times; null if times are as recorded."""
+    """Recording overhead, which the times of the verdict do not contain; null if they are as
+    recorded."""
 
     def __str__(self) -> str:
         return self.verdict.sentence
@@ -132,13 +138,13 @@ def summary(
 
 
 def summary_of(trace: Trace, answer: Answer, top: int) -> Summary | None:
-    """Show an answer about a trace with its times, and where the time of the window went."""
-    window = answer.window
+    """Show an answer about a trace, and where the time of its window went as recorded."""
+    window = answer.as_recorded.window
     if window is None or trace.window is None:
         return None
     start_ns, end_ns = window.start_ns, window.end_ns
     kernels, n_kernels = trace.core.kernels_by_name(start_ns, end_ns, top)
-    operators, n_operators = trace.core.operators_by_name(start_ns, end_ns, top)
+    operators, n_operators = trace.core.operators_by_name(*window.on_host.span, top)
     whole = answer.question.whole
     has_serving = whole or answer.question.is_default
     return Summary(

@@ -60,6 +60,8 @@ def context_times(
 ) -> ContextTimes:
     """Measure the time of each chain of frames within a window.
 
+    On threads, it is the time of the host work that belongs to the window, wherever that lies.
+
     With `"operator"` among the frames, an activity of a backward pass counts for the operator that
     launched it, and also in `backward_self_ns` of the forward operator. Otherwise it counts once:
     for the frame that launched it, else for that of the forward operator.
@@ -87,6 +89,7 @@ def context_times(
         trace.core,
         frames,
         window.span,
+        host=window.on_host.span,
         annotation_names=annotation_names,
         by_inputs=by_inputs,
         chosen=chosen,

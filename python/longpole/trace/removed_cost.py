@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from longpole.engine.recording_cost import (
-    TOO_COARSE,
     misfit,
     nearest,
     nearest_sentence,
@@ -14,12 +13,9 @@ from longpole.engine.recording_cost import (
     unknown_cost,
 )
 from longpole.errors import WindowError
-from longpole.trace.tables import ON_DEVICE
 from longpole.words.wording import duration_range
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from longpole._core import Trace as CoreTrace
     from longpole.engine.recording_cost import OverheadParts, RecordingCost, Timings
 
@@ -28,14 +24,6 @@ _ALIKE: Final = 1.10
 
 # Beyond this factor outside its bounds, a cost of recording is impossible.
 _IMPOSSIBLE: Final = 2
-
-# The device counts as busy at a time if an activity ends at most this long before.
-_LONGEST_GAP_NS: Final = 30_000
-
-# Number of events whose times tell the resolution of a trace.
-_SAMPLED: Final = 5_000
-
-_ON_HOST: Final = ("operator", "runtime", "driver", "python")
 
 
 def removed(
@@ -122,19 +110,7 @@ def _estimated(
     core: CoreTrace, step_name: str | None, data_load: str | None
 ) -> tuple[CoreTrace, RecordingCost]:
     parts, found = core.without_profiler(None, data_load=data_load, step_name=step_name)
-    if found is not None and parts["lengths_ns"] is not None and _is_coarse(core):
-        recorded_ns, usual_ns, least_ns, _ = parts["lengths_ns"]
-        parts["not_estimated"] = "few_operators"
-        parts["lengths_ns"] = recorded_ns, usual_ns, least_ns, recorded_ns
-        return core, recording_cost_of(parts, "estimated", None) | {"reason": TOO_COARSE}
     return found or core, recording_cost_of(parts, "estimated", None)
-
-
-def _is_coarse(core: CoreTrace) -> bool:
-    """Whether all times are whole microseconds, too coarse for the cost of one event."""
-    n_events = len(core.events(["duration_ns"]))
-    lengths_ns = core.event_durations_ns(range(min(n_events, _SAMPLED)))
-    return all(length_ns is None or length_ns % 1_000 == 0 for length_ns in lengths_ns)
 
 
 def _are_alike(one_ns: int, other_ns: int) -> bool:
@@ -152,49 +128,3 @@ def _is_impossible(parts: OverheadParts) -> bool:
         cost_ns > _IMPOSSIBLE * row["most_ns"] or _IMPOSSIBLE * cost_ns < row["least_ns"]
         for cost_ns, row in costs
     )
-
-
-def retimed(recorded: pl.DataFrame, now: pl.DataFrame, time_ns: int) -> int:
-    """Return when a time of the recording lies in the trace without recording overhead.
-
-    `recorded` and `now` are the events of both. While a device is busy, its activities tell: each
-    starts at another time, but keeps its duration. Otherwise the calls of the busiest thread tell,
-    between which the time is interpolated.
-    """
-    import polars as pl
-
-    end_ns = pl.col("start_ns") + pl.col("duration_ns")
-    rows = (
-        recorded.select(pl.col("kind").cast(pl.String), "lane", "start_ns", end_ns=end_ns)
-        .with_columns(now.select(start_now_ns="start_ns", end_now_ns=end_ns))
-        .drop_nulls(["end_ns", "end_now_ns"])
-    )
-    last = rows.filter(
-        pl.col("kind").is_in(ON_DEVICE)
-        & (pl.col("start_ns") <= time_ns)
-        & (pl.col("end_ns") > time_ns - _LONGEST_GAP_NS)
-    ).sort("end_ns")
-    if last.height:
-        moved_ns: int = last["end_now_ns"][-1] - last["end_ns"][-1]
-        return time_ns + moved_ns
-    on_host = rows.filter(pl.col("kind").is_in(_ON_HOST))
-    if on_host.is_empty():
-        return time_ns
-    return _interpolated(on_host.filter(pl.col("lane") == pl.col("lane").mode().min()), time_ns)
-
-
-def _interpolated(rows: pl.DataFrame, time_ns: int) -> int:
-    """Map a time between the nearest starts and ends of the events of one thread."""
-    import polars as pl
-
-    starts = rows.select(then="start_ns", now="start_now_ns")
-    moments = pl.concat([starts, rows.select(then="end_ns", now="end_now_ns")])
-    before = moments.filter(pl.col("then") <= time_ns).max().row(0)
-    after = moments.filter(pl.col("then") >= time_ns).min().row(0)
-    (first, first_now), (last, last_now) = before, after
-    if first is None or last is None:
-        moved_ns: int = last_now - last if first is None else first_now - first
-        return time_ns + moved_ns
-    share: float = (time_ns - first) / (last - first) if last > first else 0
-    now_ns: int = first_now + round(share * (last_now - first_now))
-    return now_ns

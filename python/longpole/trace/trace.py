@@ -362,9 +362,6 @@ class Trace(TraceTables):
         if not asked.as_recorded:
             times = {"step_name": asked.step_name, "data_load": asked.data_load}
             about = self.without_profiler(asked.step_time_ns, **times)
-        if asked.between is not None and about is not self:
-            start_ns, end_ns = map(about.map_recorded_time, asked.between)
-            asked = replace(asked, between=(start_ns, max(start_ns, end_ns)))
         return about.answer_as_timed(asked)
 
     def answer_as_timed(self, question: Question) -> Answer:
@@ -551,8 +548,8 @@ class Trace(TraceTables):
             )
         n_earlier = 0
         if given["cause"] == "unlinked":
-            _, _, start_ns, end_ns, _ = self._core.scope(window, step_name=step_name)
-            n_earlier, _ = self._core.earlier_work(start_ns, end_ns)
+            _, _, (span, _), _ = self._core.scope(window, step_name=step_name)
+            n_earlier, _ = self._core.earlier_work(*span)
         devices = self.device_properties
 
         def at_ends() -> Iterator[Answer]:
@@ -608,7 +605,7 @@ class Trace(TraceTables):
         """Return the recorded length of a step, an annotation or the whole trace, if known."""
         if self._as_recorded is None or window[0] in {"usual", "between"}:
             return None
-        _, _, start_ns, end_ns, _ = self._as_recorded.core.scope(window, step_name=step_name)
+        _, _, ((start_ns, end_ns), _), _ = self._as_recorded.core.scope(window, step_name=step_name)
         return end_ns - start_ns
 
     def recording_cost(
@@ -672,20 +669,6 @@ class Trace(TraceTables):
         start_ns, end_ns = (min(first_ns + time_ns, _LAST_NS) for time_ns in between)
         return start_ns, end_ns
 
-    def map_recorded_time(self, time_ns: int) -> int:
-        """Return when a time of the recording, in ns, lies in this trace.
-
-        Examples
-        --------
-        >>> from longpole.testing import TraceBuilder
-        >>> TraceBuilder().operator("a", (0, 5)).read().map_recorded_time(3_000)
-        3000
-        """
-        from longpole.trace.removed_cost import retimed
-
-        recorded = self.as_recorded
-        return time_ns if recorded is self else retimed(recorded.events, self.events, time_ns)
-
     def without_profiler(
         self,
         step_time_ns: int | None = None,
@@ -742,11 +725,17 @@ class Trace(TraceTables):
 
     def scope(
         self, question: Question | None = None
-    ) -> tuple[str, int | None, int, int, tuple[str, str]]:
+    ) -> tuple[str, int | None, tuple[tuple[int, int], tuple[int, int]], tuple[str, str]]:
         """Find the window of an answer; see `longpole.choose_window`."""
         asked = Question() if question is None else question
         with blaming(self.damage):
             return self._core.scope(asked.core_window(), step_name=asked.step_name)
+
+    def times_of(self, question: Question) -> tuple[int, int]:
+        """Return the two times of a question, at the times of the trace."""
+        if self._as_recorded is None and question.between is not None:
+            return question.between
+        return self._core.window_times(question.core_window(), step_name=question.step_name)
 
     def sync_dependencies(
         self, step: int | str | None = None, *, whole: bool = False

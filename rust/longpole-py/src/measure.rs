@@ -115,12 +115,17 @@ impl Trace {
     }
 
     /// Returns the time of each main thread and of each device in the phases of a training step.
-    fn phase_times(&self, py: Python<'_>, window: (i64, i64)) -> PyResult<(Table, Table)> {
+    fn phase_times(
+        &self,
+        py: Python<'_>,
+        window: (i64, i64),
+        host: (i64, i64),
+    ) -> PyResult<(Table, Table)> {
         let (launches, nesting) = (self.linked(py)?, self.nesting(py)?);
         let links = self.backward_links(py)?;
         let stages = (&*launches, &*nesting, links.as_slice());
         let (hosts, devices) = enter(py, None, None, |_| {
-            measure::phase_times(self.tables(), stages, &self.data_load(None), window)
+            measure::phase_times(self.tables(), stages, &self.data_load(None), (host, window))
         })?;
         Ok((table(py, || hosts)?, table(py, || devices)?))
     }
@@ -347,12 +352,14 @@ type Found = (Table, Table, (i64, i64), (i64, i64));
 
 /// Returns the time of each calling context within a window; see `Trace.contexts`.
 #[pyfunction]
-#[pyo3(signature = (trace, frames, window, *, annotation_names, by_inputs, chosen))]
+#[pyo3(signature = (trace, frames, window, *, host, annotation_names, by_inputs, chosen))]
+#[allow(clippy::too_many_arguments)] // keywords, by value, from Python
 pub(crate) fn context_times(
     py: Python<'_>,
     trace: &Trace,
     frames: Vec<PyBackedStr>,
     window: (i64, i64),
+    host: (i64, i64),
     annotation_names: Option<&str>,
     by_inputs: bool,
     chosen: Option<PyBackedBytes>,
@@ -373,7 +380,7 @@ pub(crate) fn context_times(
     let chosen = trace.chosen(chosen);
     let found = enter(py, None, None, |progress| {
         let stages = (&*launches, &*nesting, links.as_slice());
-        measure::context_times(tables, stages, &frames, window, &chosen, progress)
+        measure::context_times(tables, stages, &frames, (host, window), &chosen, progress)
     })?;
     let rest = |rest: Rest| (rest.count, rest.duration_ns);
     let tables = (tree(trace, &found)?, events(trace, &found)?);

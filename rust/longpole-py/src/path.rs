@@ -14,8 +14,8 @@ use crate::facts::Facts;
 use crate::trace::Trace;
 use crate::verdict::VerdictParts;
 
-/// The unit of a window, its number, start, end, reason and clause.
-type FoundScope = (&'static str, Option<i64>, i64, i64, (String, String));
+/// The unit of a window, its number, start and end of it and of its host work, reason and clause.
+type FoundScope = (&'static str, Option<i64>, ((i64, i64), (i64, i64)), (String, String));
 
 #[pymethods]
 impl Trace {
@@ -52,8 +52,9 @@ impl Trace {
         Ok(window.map(|window| (window.start_ns, window.end_ns)))
     }
 
-    /// Returns the window of a choice, its unit and its reason: `(unit, number, start_ns, end_ns,
-    /// (reason, clause))`.
+    /// Returns the window of a choice, its unit and its reason: `(unit, number, (window, host),
+    /// (reason, clause))`. `window` and `host` are a start and an end: of the window, and of the
+    /// time range in which the host work that belongs to it begins.
     #[pyo3(signature = (window, *, step_name))]
     fn scope(
         &self,
@@ -65,7 +66,29 @@ impl Trace {
         let scope = self.scope_of(py, choice, step_name)?;
         let (start_ns, end_ns) = (scope.window().start_ns, scope.window().end_ns);
         let path::Reason { text, clause } = scope.reason.clone();
-        Ok((scope.unit.name(), scope.number(), start_ns, end_ns, (text, clause)))
+        let times_ns = ((start_ns, end_ns), scope.host_ns[scope.shown]);
+        Ok((scope.unit.name(), scope.number(), times_ns, (text, clause)))
+    }
+
+    /// Returns the start and end of a window: those of the events that open and end it, or two times
+    /// of the recording.
+    #[pyo3(signature = (window, *, step_name))]
+    fn window_times(
+        &self,
+        py: Python<'_>,
+        window: WindowChoice,
+        step_name: Option<&str>,
+    ) -> PyResult<(i64, i64)> {
+        let WindowChoice(choice) = window;
+        let window = self.window_of(py, choice, step_name)?;
+        Ok((window.start_ns, window.end_ns))
+    }
+
+    /// Returns two times of a thread as they were recorded.
+    fn recorded_times(&self, lane: usize, range_ns: (i64, i64)) -> (i64, i64) {
+        self.recorded.as_ref().map_or(range_ns, |recorded| {
+            path::moved_with(LaneId::from_row(lane), range_ns, self.tables(), recorded)
+        })
     }
 
     /// Returns the critical path of a window of the trace.

@@ -29,7 +29,7 @@ pub(crate) struct Trace {
     /// The last requested graph, with its pattern for data loading.
     graph: Mutex<Option<(String, Arc<Graph>)>>,
     /// The tables as recorded, if the current ones are without the recording cost.
-    recorded: Option<Tables>,
+    pub(crate) recorded: Option<Tables>,
     /// The estimate of the recording cost on which the times are based, if the trace shows it.
     pub(crate) estimate: Option<Arc<Estimate>>,
 }
@@ -186,7 +186,8 @@ impl Trace {
         Ok(Arc::clone(self.backward_links.get_or_init(|| Arc::new(found))))
     }
 
-    /// Returns the scope of a choice; the last one is cached.
+    /// Returns the scope of a choice; the last one is cached. Times that are chosen are those of the
+    /// recording.
     pub(crate) fn scope_of(
         &self,
         py: Python<'_>,
@@ -199,7 +200,11 @@ impl Trace {
             return Ok(Arc::clone(scope));
         }
         let launches = self.linked(py)?;
-        let find = || path::scope(&self.tables, &launches, &asked.0, step_name);
+        let find = || match &self.recorded {
+            Some(recorded) => path::scope(recorded, &launches, &asked.0, step_name)
+                .map(|scope| scope.retimed(recorded, &self.tables)),
+            None => path::scope(&self.tables, &launches, &asked.0, step_name),
+        };
         let found = Arc::new(enter(py, None, None, |_| find())?);
         *known() = Some((asked, Arc::clone(&found)));
         Ok(found)
@@ -216,7 +221,11 @@ impl Trace {
             return Ok(self.scope_of(py, choice, step_name)?.window().clone());
         }
         let launches = self.linked(py)?;
-        enter(py, None, None, |_| path::window(&self.tables, &launches, &choice, step_name))
+        enter(py, None, None, |_| match &self.recorded {
+            Some(recorded) => path::window(recorded, &launches, &choice, step_name)
+                .map(|window| window.retimed(recorded, &self.tables)),
+            None => path::window(&self.tables, &launches, &choice, step_name),
+        })
     }
 
     /// Returns the pattern for data-loading functions.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from longpole.answer.blocks import beside_remedies, rest_of, with_gaps
 from longpole.engine.recording_cost import unused_timings
@@ -16,6 +16,7 @@ from longpole.words.wording import count, duration, memory_size, share, short_na
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
 
+    from longpole.answer.answer import Answer
     from longpole.answer.findings import Findings, PlanLine, Remedy
     from longpole.engine.critical_path.path import CriticalPath
     from longpole.engine.windows import Window
@@ -41,30 +42,40 @@ def overview(
     found: Summary,
     path: CriticalPath,
     *,
+    answer: Answer | None = None,
     mfu: Mfu | None = None,
     roofline: Roofline | None = None,
     memory: Memory | None = None,
-    key: str = "more-remedies",
+    prefix: str = "",
     step_name: str | None = None,
 ) -> list[Part]:
-    """Return the first screen of a report; `key` is the section of the smaller remedies."""
+    """Return the first screen of a report: what is predicted, then what was recorded.
+
+    `answer` is the one that predicts, at other times than those of `trace` if recording cost time;
+    `prefix` is that of the keys of sections.
+    """
     verdict = found.verdict
     steps = step_columns(trace, found.window, step_name)
     shown = [
         *_step_tile(found),
         *_busy_tile(found),
-        *_limit_tile(verdict),
         *_speed_tiles(mfu, roofline),
         *_communication_tile(found),
         *_memory_tile(memory),
     ]
-    return [
-        Sentence(verdict.sentence),
+    predicted = [*_program_tile(found), *_limit_tile(verdict)]
+    gains = gain_parts(trace, answer, found, f"{prefix}more-remedies")
+    facts: list[Part] = [
         Tiles(shown),
         *device_stacks(found.devices, found.window),
         *([steps] if steps else []),
         path_stack(path, _name(found.window)),
-        *gain_parts(trace, found, key),
+    ]
+    return [
+        Sentence(verdict.sentence),
+        *([Tiles(predicted)] if predicted else []),
+        *gains,
+        Section(f"{prefix}as-recorded", "As recorded", facts),
     ]
 
 
@@ -91,28 +102,32 @@ def path_stack(path: CriticalPath, name: str) -> Stack:
     return Stack(label, kinds_chart(path).bars)
 
 
-def gain_parts(trace: Trace, found: Summary, key: str) -> Iterator[Part]:
+def gain_parts(trace: Trace, answer: Answer | None, found: Summary, key: str) -> Iterator[Part]:
     """Show what to do: the plan as intervals, then the rest of the verdict."""
     verdict = found.verdict
     lines, others = verdict.plan.lines, rest_of(verdict)
     if lines:
-        yield _intervals(trace, lines, found.window)
+        yield _intervals(trace, answer, lines, found.window)
     yield from map(Sentence, filter(None, (verdict.plan.sentence, verdict.plan.obstacle)))
     more = beside_remedies(verdict)
     if more:
         yield Notes(more)
     if others:
         title = count(len(others), "more remedy", "more remedies")
-        rows = _intervals(trace, others, found.window)
+        rows = _intervals(trace, answer, others, found.window)
         yield Section(key, title, [rows], is_folded=True)
 
 
-def _intervals(trace: Trace, remedies: Sequence[Told], window: Window) -> Intervals:
+def _intervals(
+    trace: Trace, answer: Answer | None, remedies: Sequence[Told], window: Window
+) -> Intervals:
     seen = _in_window(trace, [event for remedy in remedies for event in remedy.events], window)
-    return Intervals([_interval(remedy, seen, window) for remedy in remedies])
+    return Intervals([_interval(remedy, seen, answer, window) for remedy in remedies])
 
 
-def _interval(remedy: Told, seen: Container[int], window: Window) -> Interval:
+def _interval(
+    remedy: Told, seen: Container[int], answer: Answer | None, window: Window
+) -> Interval:
     """Return the interval of a remedy, with its first event.
 
     If that event is outside the window, also the longest part of a thread in the window that the
@@ -121,19 +136,27 @@ def _interval(remedy: Told, seen: Container[int], window: Window) -> Interval:
     low, high, words = remedy.saves
     evidence = f": {remedy.evidence}" if remedy.evidence else ""
     event = next(iter(remedy.events), None)
-    time_range = None if event is None or event in seen else _time_range(remedy, window)
+    is_drawn = event is None or event in seen
+    time_range = None if is_drawn else _time_range(remedy, answer, window)
     return Interval(f"{remedy.advice}{evidence}.", low, high, words, event, time_range)
 
 
-def _time_range(remedy: Told, window: Window) -> tuple[int, int] | None:
-    """Return the longest part of the window that a remedy changes: its start and length."""
+def _time_range(remedy: Told, answer: Answer | None, window: Window) -> tuple[int, int] | None:
+    """Return start and length, as recorded, of the longest part of the window that changes."""
+    within = None if answer is None else answer.window
+    if answer is None or within is None:
+        return None
     parts = [
-        (max(start_ns, window.start_ns), min(end_ns, window.end_ns))
+        (lane, max(start_ns, within.start_ns), min(end_ns, within.end_ns))
         for change in remedy.changes
-        for _, start_ns, end_ns in getattr(change, "time_ranges", None) or ()
+        for lane, start_ns, end_ns in getattr(change, "time_ranges", None) or ()
     ]
-    start_ns, end_ns = max(parts, key=lambda part: part[1] - part[0], default=(0, 0))
-    return (start_ns - window.start_ns, end_ns - start_ns) if end_ns > start_ns else None
+    lane, *times = max(parts, key=lambda part: part[2] - part[1], default=(0, 0, 0))
+    if times[1] <= times[0]:
+        return None
+    program = cast("Trace", answer.trace)
+    start_ns, end_ns = program.core.recorded_times(lane, (times[0], times[1]))
+    return start_ns - window.start_ns, end_ns - start_ns
 
 
 def _in_window(trace: Trace, events: Sequence[int], window: Window) -> Container[int]:
@@ -150,23 +173,28 @@ def tiles(rows: Iterable[tuple[str, str | None, str]]) -> Tiles:
 
 
 def _step_tile(found: Summary) -> Iterator[Tile]:
-    window, cost = found.window, found.recording_cost
+    window = found.window
     is_whole = window.kind == "trace"
     notes = [window.reason if is_whole else f"{window.name}: {window.reason}"]
-    if cost is None or cost["status"] == "unknown":
-        notes.append("as recorded, with what the profiler added")
-    elif cost["step_ns"] != window.duration_ns or not cost["recorded_step_ns"]:
-        notes.append("without the profiler")
-    else:
-        recorded = f"without the profiler; {duration(cost['recorded_step_ns'])} recorded"
-        notes.append(recorded)
-        least_ns, most_ns = cost["least_step_ns"], cost["most_step_ns"]
-        if least_ns is not None and most_ns is not None and least_ns < most_ns:
-            notes.append(f"{cost['status']}: {duration(least_ns)} to {duration(most_ns)}")
-        notes += unused_timings(cost)
     notes += with_gaps(found.verdict, window.duration_ns)
-    noun = "Whole trace" if is_whole else f"{window.noun.capitalize()} time"
-    yield Tile(noun, duration(window.duration_ns), notes)
+    yield Tile(_time_of(found), duration(window.duration_ns), notes)
+
+
+def _time_of(found: Summary) -> str:
+    window = found.window
+    return "Whole trace" if window.kind == "trace" else f"{window.noun.capitalize()} time"
+
+
+def _program_tile(found: Summary) -> Iterator[Tile]:
+    """Show the length without the profiler, if that is known."""
+    cost = found.recording_cost
+    if cost is None or cost["status"] == "unknown":
+        return
+    length_ns, notes = found.verdict.window.length_ns, unused_timings(cost)
+    least_ns, most_ns = cost["least_step_ns"] or 0, cost["most_step_ns"] or 0
+    if length_ns == cost["step_ns"] and least_ns < most_ns:
+        notes = [f"{cost['status']}: {duration(least_ns)} to {duration(most_ns)}", *notes]
+    yield Tile(f"{_time_of(found)} without the profiler", duration(length_ns), notes)
 
 
 def _busy_tile(found: Summary) -> Iterator[Tile]:

@@ -36,12 +36,16 @@ _REASONS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A window with its name, and its path, which may end at another time."""
+    """A window as recorded, with its critical path, which may end at another time."""
 
     answer: TraceAnswer
+    """The answer about the program without the profiler."""
     window: Window
     name: str
     path: CriticalPath
+    """The critical path: as recorded, or that on which gains are computed."""
+    span: tuple[int, int]
+    """Start and end as recorded."""
     is_part: bool
     """Whether it is not the whole trace."""
 
@@ -78,7 +82,7 @@ def known_of(path: str, trace: Trace, found: Found, verdict: Verdict) -> dict[st
         "warnings": warnings,
         "status": "partial" if warnings or exit_code_of(verdict) else "ok",
         "abstains_because": abstentions(verdict, found.name),
-        "scope": _scope(trace, found, found.path.window),
+        "scope": _scope(trace, found, found.span),
     }
 
 

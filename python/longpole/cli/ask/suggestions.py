@@ -43,7 +43,6 @@ _MEANT: Final = {
     "--window": ("range", "time-range", "between", "from", "start", "begin", "time", "annotation"),
     "--window NAME": ("region", "nvtx", "nvtx-range", "marker", "record-function", "instance"),
     "--window all": ("whole", "all", "full", "whole-trace", "entire", "all-steps", "trace"),
-    "--as-recorded": ("recorded", "with-profiler", "no-correction", "keep-overhead", "raw-times"),
     "--remedy": ("fix", "apply", "remedies"),
     "--drop": ("remove", "delete", "without", "skip"),
     "--scale": ("speedup", "factor", "faster", "speed-up"),

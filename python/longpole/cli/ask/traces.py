@@ -13,7 +13,7 @@ import click
 from longpole.cli.answer.live import reading
 from longpole.cli.answer.problems import usage_errors
 from longpole.cli.answer.windows import abstained
-from longpole.cli.ask.windows import NO_WORK, Asked
+from longpole.cli.ask.windows import NO_WORK
 from longpole.errors import TraceError
 from longpole.files.opening import is_pipe
 from longpole.formats.profiles import other_timeline, timelines_in
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from longpole.cli.answer.emit import Answer
     from longpole.cli.ask.options import Options
-    from longpole.cli.ask.windows import Recording
+    from longpole.cli.ask.windows import Asked
     from longpole.report.document import AbstentionCode
     from longpole.trace.trace import Trace
 
@@ -45,26 +45,25 @@ def answer_each(
     answer: Callable[..., Answer],
     *,
     window: Asked | None = None,
-    about: Literal["time", "path"] = "time",
-    recording: Recording | None = None,
+    about: Literal["time", "path", "program"] = "time",
     arguments: Literal["ids", "default"] | Sequence[str] = "ids",
     then: Callable[[], Iterable[Answer]] = tuple,
 ) -> int:
     """Write the result of `answer` for each trace, read with `arguments`; return the exit code.
 
-    `answer` receives the name of a trace and the trace, at the times that `recording` selects. With
-    a window, it also receives that window, or with `about="path"` its critical path. A trace that
-    cannot be read, or lacks the window, does not affect the others. The answers of `then` follow.
+    `answer` receives the name of a trace and the trace as recorded. With a window, it also receives
+    that window, or with `about="path"` its critical path, and with `about="program"` that of the
+    program without the profiler. A trace that cannot be read, or lacks the window, does not affect
+    the others. The answers of `then` follow.
     """
 
     def ask(path: str) -> Answer:
         trace = _read(path, options, arguments)
-        if recording is not None:
-            asked = window or Asked()
-            trace = recording.of(trace, step_name=asked.step_name, data_load=asked.data_load)
         if window is None:
             return answer(path, trace)
-        part = window.find(trace) if about == "path" else window.choose(trace)
+        of_program = about == "program"
+        by_path = about != "time"
+        part = window.find(trace, of_program=of_program) if by_path else window.choose(trace)
         if isinstance(part, str):
             code: AbstentionCode = "no_work" if part == NO_WORK else "empty_window"
             return abstained(schema, path, trace, part, code)

@@ -1,4 +1,4 @@
-"""Options of commands that analyse one window of a trace, and of the time that recording added."""
+"""Options of commands that analyse one window of a trace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from longpole.cli.answer.problems import require, usage_errors
+from longpole.cli.answer.problems import usage_errors
 from longpole.cli.answer.windows import Found
 from longpole.cli.ask.numbers import nanoseconds
 from longpole.cli.ask.options import gather
@@ -125,6 +125,7 @@ class Asked:
     step_name: str | None = None
     end: End | None = None
     data_load: str | None = None
+    step_time_ns: int | None = None
 
     def __post_init__(self) -> None:
         """Raise for options without effect; a step given as a window is that step."""
@@ -156,38 +157,51 @@ class Asked:
         """The question of these options."""
         chosen = (self.chosen or Chosen())._asdict()
         chosen["step"] = self.step
-        return Question(**chosen, step_name=self.step_name, data_load=self.data_load)
+        return Question(
+            **chosen,
+            step_name=self.step_name,
+            data_load=self.data_load,
+            step_time_ns=self.step_time_ns,
+        )
 
-    def on_clock(self, trace: Trace) -> Asked:
-        """Return the requested window with times on the clock of the trace.
+    def about(self, trace: Trace) -> Question:
+        """Return the question, with two times on the clock of the file.
 
-        Times count from the first event of the file as recorded. Times beyond its length are those
-        of its clock, as in the table `events`.
+        Times count from the first event of the file. Times beyond its length are those of its
+        clock, as in the table `events`.
         """
-        if self.between is None:
-            return self
-        start, end = map(trace.map_recorded_time, trace.times_on_clock(self.between))
-        return replace(self, chosen=Chosen(between=(start, max(start, end))))
+        asked = self.question
+        between = self.between
+        return asked if between is None else replace(asked, between=trace.times_on_clock(between))
 
     def of(self, trace: Trace) -> Answer:
-        """Return the answer about the requested window, at the times of the trace."""
-        return trace.answer_as_timed(self.on_clock(trace).question)
+        """Return the answer about the requested window, of the program without the profiler."""
+        return trace.answer(self.about(trace))
 
-    def find(self, trace: Trace) -> Found | str:
-        """Return the critical path of the window, or the reason why there is none."""
+    def as_recorded(self, trace: Trace) -> Answer:
+        """Return the answer about the requested window as recorded."""
+        return trace.answer_as_timed(self.about(trace))
+
+    def find(self, trace: Trace, *, of_program: bool = False) -> Found | str:
+        """Return the requested window with its critical path, or the reason why there is none.
+
+        The path is as recorded, or with `of_program` that of the program without the profiler.
+        """
         if trace.window is None:
             return NO_WORK
         with usage_errors():
-            answer = self.of(trace)
-            window = answer.window
-            path = None if window is None else self._path(answer, window)
+            recorded = self.as_recorded(trace)
+            window, about = recorded.window, self.of(trace) if of_program else recorded
+            path = None if window is None else self._path(about, window)
         if window is None or path is None:
             return NO_WORK
         if not path.length_ns:
             return f"{window.name} is 0 ns long, so nothing can be measured"
         until = f", --end {self.end}" if self.end else ""
         is_part = window.is_part or self.end is not None
-        return Found(answer, window, window.name + until, path, is_part)
+        times = recorded.question.core_window(self.end or "period")
+        span = trace.core.window_times(times, step_name=self.step_name)
+        return Found(self.of(trace), window, window.name + until, path, span, is_part)
 
     def _path(self, answer: Answer, window: Window) -> CriticalPath | None:
         """Return the path of a window; None for a whole trace that has no work."""
@@ -213,41 +227,12 @@ class Asked:
             )
             raise click.UsageError(message)
         with usage_errors():
-            return self.of(trace).window or NO_WORK
+            return self.as_recorded(trace).window or NO_WORK
 
     def window(self, trace: Trace) -> Window | None:
         """Return the window without its critical path; None if nothing has a duration."""
-        found = self.of(trace).window
+        found = self.as_recorded(trace).window
         return found if found is not None and found.duration_ns else None
-
-
-_OPTIONS: Final[dict[str, Callable[[Any], Any]]] = {
-    "step": step_option(),
-    "step_name": step_name_option,
-    "chosen": click.option(
-        "--window",
-        "chosen",
-        type=_Window(),
-        metavar="WINDOW",
-        help="Part to analyse: step:3, all, forward#1 (the second annotation of that name), or"
-        " times from the first event of the file, such as 12.3ms..12.8ms.",
-    ),
-    "end": click.option(
-        "--end",
-        type=click.Choice(("period", "last", "cpu", "gpu")),
-        help="When a step ends: with its annotation (cpu), its last GPU activity (gpu) or both"
-        " (last); with `period`, it also begins when the previous step ended."
-        "  [default: period]",
-    ),
-    "data_load": data_load_option,
-}
-OF_TIME: Final = ("step", "chosen", "step_name")
-"""Options that select a time span, as for `window_options`; the others are of its critical path."""
-
-
-def window_options(*names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Add options that select a window to a command, by default all, as its argument `window`."""
-    return gather("window", {name: _OPTIONS[name] for name in names or _OPTIONS}, Asked)
 
 
 class _Duration(click.ParamType[int]):
@@ -273,41 +258,35 @@ def step_time_option(
     )
 
 
-as_recorded_option: Final = click.option(
-    "--as-recorded", is_flag=True, help="Keep the time that the profiler added to the host."
-)
+_OPTIONS: Final[dict[str, Callable[[Any], Any]]] = {
+    "step": step_option(),
+    "step_name": step_name_option,
+    "chosen": click.option(
+        "--window",
+        "chosen",
+        type=_Window(),
+        metavar="WINDOW",
+        help="Part to analyse: step:3, all, forward#1 (the second annotation of that name), or"
+        " times from the first event of the file, such as 12.3ms..12.8ms.",
+    ),
+    "end": click.option(
+        "--end",
+        type=click.Choice(("period", "last", "cpu", "gpu")),
+        help="When a step ends: with its annotation (cpu), its last GPU activity (gpu) or both"
+        " (last); with `period`, it also begins when the previous step ended."
+        "  [default: period]",
+    ),
+    "data_load": data_load_option,
+    "step_time_ns": step_time_option(),
+}
+OF_TIME: Final = ("step", "chosen", "step_name")
+"""Options that select a time span, as for `window_options`; the others are of its critical path."""
+OF_PATH: Final = (*OF_TIME, "end", "data_load")
+"""Options that select a window and its critical path, as for `window_options`."""
+OF_PROGRAM: Final = "step_time_ns"
+"""The option of what is predicted for the program without the profiler."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """Whether an answer describes the program or its recording."""
-
-    step_time_ns: int | None = None
-    as_recorded: bool = False
-
-    def __post_init__(self) -> None:
-        """Raise for options that exclude each other."""
-        is_both = self.step_time_ns is not None and self.as_recorded
-        require(not is_both, "--step-time and --as-recorded exclude each other")
-
-    def of(
-        self, trace: Trace, *, step_name: str | None = None, data_load: str | None = None
-    ) -> Trace:
-        """Return the trace with the times that the answer is about."""
-        if self.as_recorded:
-            return trace
-        with usage_errors():
-            return trace.without_profiler(
-                self.step_time_ns, step_name=step_name, data_load=data_load
-            )
-
-
-profiler_options: Final = gather(
-    "recording",
-    {
-        "step_time_ns": step_time_option(),
-        "as_recorded": as_recorded_option,
-    },
-    Recording,
-)
-"""Add `--step-time` and `--as-recorded` to a command, as its argument `recording`."""
+def window_options(*names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Add options that select a window to a command, as its argument `window`."""
+    return gather("window", {name: _OPTIONS[name] for name in names}, Asked)

@@ -14,7 +14,7 @@ from longpole.cli.ask.options import Options, answers, force_option, gather, sha
 from longpole.cli.ask.pairs import et_option, iteration_option
 from longpole.cli.ask.ranks import workers_option
 from longpole.cli.ask.traces import traces_argument
-from longpole.cli.ask.windows import Asked, window_options
+from longpole.cli.ask.windows import OF_PATH, Asked, window_options
 from longpole.cli.convert.ranks import convert_ranks, traces_in
 from longpole.cli.convert.trace import convert_trace
 from longpole.cli.convert.written import TABLE_ENDINGS
@@ -133,7 +133,7 @@ class _Content:
     },
     _Content,
 )
-@window_options()
+@window_options(*OF_PATH)
 @shared_options
 def convert(
     *,

@@ -15,10 +15,9 @@ from longpole.cli.ask.options import Options, answers, graph_options, output_opt
 from longpole.cli.ask.traces import named_traces, traces_argument
 from longpole.cli.ask.windows import (
     NO_WORK,
+    OF_PROGRAM,
     OF_TIME,
     Asked,
-    Recording,
-    profiler_options,
     window_options,
 )
 from longpole.files.writing import new_file
@@ -60,8 +59,7 @@ _SUFFIXES: Final = ("", ".html", ".htm", ".svg")
     help="With --open: listen on this port, such as one that ssh forwards, and only print the "
     "address.  [default: a free port]",
 )
-@window_options(*OF_TIME)
-@profiler_options
+@window_options(*OF_TIME, OF_PROGRAM)
 @graph_options
 def report(
     *,
@@ -72,7 +70,6 @@ def report(
     port: int | None,
     options: Options,
     window: Asked,
-    recording: Recording,
 ) -> int:
     """Write a report about traces as one HTML page that opens offline.
 
@@ -103,11 +100,11 @@ def report(
         if output.suffix == ".svg":
             require(len(traces) == 1, "a picture (.svg) shows one trace; give only one")
             require(not is_opened, "--open shows a page, not a picture (.svg)")
-            answer = _picture(traces[0], output, options, window, recording, force=force)
+            answer = _picture(traces[0], output, options, window, force=force)
             return options.emit(answer)
     with usage_errors():
         named = named_traces(traces, options, args="default")
-        page = _page(named, window, recording)
+        page = _page(named, window)
     if output is not None:
         _write(page, named, output, force=force)
     if not is_opened:
@@ -120,14 +117,10 @@ def report(
         return code
 
 
-def _page(named: Sequence[Named], window: Asked, recording: Recording) -> Page:
+def _page(named: Sequence[Named], window: Asked) -> Page:
     from longpole.cli.report.page import report_page
 
-    if len(named) > 1:
-        return report_page(named, window)
-    [(path, recorded)] = named
-    trace = recording.of(recorded, step_name=window.step_name)
-    return report_page([(path, trace)], window, recorded)
+    return report_page(named, window)
 
 
 def _write(page: Page, named: Sequence[Named], output: Path, *, force: bool) -> None:
@@ -145,21 +138,18 @@ def _add_trace(server: Server, named: Sequence[Named], window: Asked) -> None:
     [(name, trace)] = named
     chosen = window.window(trace)
     if chosen is not None and name != "-":
-        server.add_trace(name, window.of(trace).path)
+        server.add_trace(name, window.as_recorded(trace).path)
 
 
-def _picture(
-    path: str, output: Path, options: Options, window: Asked, recording: Recording, *, force: bool
-) -> Answer:
+def _picture(path: str, output: Path, options: Options, window: Asked, *, force: bool) -> Answer:
     """Write a picture of the window, and report its size."""
     from longpole.plot.lanes import lanes
     from longpole.plot.picture import picture
 
     [(name, trace)] = named_traces([path], options, args="ids")
-    trace = recording.of(trace, step_name=window.step_name)
     with usage_errors():
         chosen = window.window(trace)
-    drawn = None if chosen is None else lanes(trace, chosen, window.of(trace).path)
+    drawn = None if chosen is None else lanes(trace, chosen, window.as_recorded(trace).path)
     if chosen is None or drawn is None:
         return abstained(_SCHEMA, name, trace, NO_WORK, "no_work")
     with new_file(output, force=force, inputs=[Path(name)] if name != "-" else []) as unfinished:

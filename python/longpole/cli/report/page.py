@@ -81,14 +81,11 @@ _COLUMNS: Final[dict[Column, Value]] = {
 }
 
 
-def report_page(traces: Sequence[Named], asked: Asked, recorded: Trace | None = None) -> Page:
-    """Report on a trace, or on several: first together, then on each.
-
-    `recorded` is the only trace with the times as recorded.
-    """
+def report_page(traces: Sequence[Named], asked: Asked) -> Page:
+    """Report on a trace, or on several: first together, then on each."""
     names, facts = names_of(traces), facts_of(traces)
     if len(traces) == 1:
-        sections = [*_About(*traces[0], asked, recorded=recorded).sections(), known_limits()]
+        sections = [*_About(*traces[0], asked).sections(), known_limits()]
         return Page(f"longpole: {names[0]}", facts, sections)
     together, ranks = rank_sections(traces, step_name=asked.step_name)
     sections = [*together, _each(traces, names, ranks, asked), known_limits()]
@@ -143,8 +140,6 @@ class _About:
     before: str = ""
     """Prefix of its section keys, if the page is about several traces."""
     most_rows: int = _MOST_ROWS
-    recorded: Trace | None = None
-    """The trace with the times as recorded, if those of `trace` are others."""
 
     def section(
         self,
@@ -173,7 +168,7 @@ class _About:
 
     def of_window(self, window: Window, found: Summary) -> Iterator[Section]:
         """Yield the sections about a window, the answer first."""
-        path = self.asked.of(self.trace).path
+        path = self.asked.as_recorded(self.trace).path
         yield self.verdict(window, found, path)
         yield self.timeline(window, path)
         yield self.section("path", "Critical path", self.path_parts(path))
@@ -192,10 +187,11 @@ class _About:
             self.trace,
             found,
             path,
+            answer=self.asked.of(self.trace),
             mfu=self.figures("roofline", window, by="type"),
             roofline=self.figures("roofline", window),
             memory=self.figures("memory"),
-            key=f"{self.before}more-remedies",
+            prefix=self.before,
             step_name=self.asked.step_name,
         )
         warnings = window_warnings(self.trace, path, window.name, self.asked.data_load)
@@ -274,7 +270,8 @@ class _About:
 
     def diagnostics(self) -> Section:
         """List the problems of the trace."""
-        document, _ = check_answer(self.path, self.trace, strict=False, recorded=self.recorded)
+        cost = self.asked.of(self.trace).recording_cost
+        document, _ = check_answer(self.path, self.trace, strict=False, cost=cost)
         blocks = [each for each in document.blocks() if not isinstance(each, Headline)]
         blocks = blocks or [Sentence("No problems found.")]
         return self.section("diagnostics", "Diagnostics", blocks)

@@ -18,12 +18,7 @@ from longpole.cli.answer.problems import require, usage_errors
 from longpole.cli.answer.windows import exit_code_of, known_of
 from longpole.cli.ask.options import Options, answers, graph_options
 from longpole.cli.ask.traces import FILE, answer_each
-from longpole.cli.ask.windows import (
-    Asked,
-    Recording,
-    profiler_options,
-    window_options,
-)
+from longpole.cli.ask.windows import OF_PATH, OF_PROGRAM, Asked, window_options
 from longpole.cli.whatif.explained import SCHEMA, Explained, RemedyType, explained
 from longpole.cli.whatif.remedy import (
     SomeRemedies,
@@ -69,8 +64,7 @@ _WORK: Final = frozenset(
 @click.command()
 @answers("longpole.cli.whatif:WhatIfData")
 @click.argument("traces", type=FILE, nargs=-1, metavar="[TRACE...]")
-@window_options()
-@profiler_options
+@window_options(*OF_PATH, OF_PROGRAM)
 @click.option(
     "--scale",
     multiple=True,
@@ -104,7 +98,6 @@ def whatif(
     *,
     traces: Sequence[str],
     window: Asked,
-    recording: Recording,
     ids: Sequence[str],
     measure: Path | None,
     options: Options,
@@ -142,7 +135,7 @@ def whatif(
     changes = _changes_of(asked)
     ids = list(dict.fromkeys(ids))
     if not traces:
-        is_asked = window.is_any or recording != Recording() or changes or measure
+        is_asked = window.is_any or window.step_time_ns or changes or measure
         require(not is_asked, "give TRACE; without one, only remedies are explained")
         return options.emit(explained(ids))
     answer = partial(_changed_answer, changes=changes, ids=ids) if changes else _ranking
@@ -154,14 +147,13 @@ def whatif(
         SCHEMA,
         answer,
         window=window,
-        about="path",
-        recording=recording,
+        about="program",
         arguments=ARGUMENTS,
     )
 
 
 class Gain(Row):
-    """Length of a window after a change, next to its recorded length."""
+    """Length of a window without the profiler, before and after a change."""
 
     length_ns: int
     makespan_ns: int
@@ -234,7 +226,7 @@ def _changed_answer(
             *_catching_up(verdict),
             *_in_all_steps(verdict, of_steps),
             *_with_gaps(verdict, found.path.length_ns),
-            *step_blocks(trace.removed_cost),
+            *step_blocks(found.answer.recording_cost),
         ],
         records=lambda: [{"path": name, "window": found.name, "changes": words, **plain(gains)}],
     )
@@ -257,7 +249,7 @@ def _ranking(name: str, trace: Trace, found: Found) -> Answer:
             *plan_blocks(verdict),
             *_beside_plan(verdict, others),
             *_own_changes(found.path, verdict),
-            *timing_blocks(trace.removed_cost),
+            *timing_blocks(found.answer.recording_cost),
         ],
         records=lambda: [_record(name, row) for row in rows],
     )

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from longpole.answer import Remedy, Verdict
 from longpole.answer.after import AfterRemedies
@@ -107,7 +107,7 @@ def remedy_answer(
             Sentence(verdict.sentence),
             *_places(rows, ids),
             *([Sentence(after.sentence)] if after and after.sentence else []),
-            *_computed(trace, found, rows, ids, len(verdict.remedy_steps)),
+            *_computed(found, rows, ids, len(verdict.remedy_steps)),
             *_told(rows, forms, script, (low, high)),
         ],
         records=lambda: [
@@ -138,11 +138,11 @@ def remedies_in(verdict: Verdict, ids: Sequence[str]) -> list[Remedy]:
     return [row for row in verdict.remedies if row.remedy in ids]
 
 
-def _computed(
-    trace: Trace, found: Found, rows: list[Remedy], ids: Sequence[str], n_steps: int
-) -> list[Block]:
+def _computed(found: Found, rows: list[Remedy], ids: Sequence[str], n_steps: int) -> list[Block]:
     """Show the changes of a single remedy; those of several are shown for each by itself."""
-    return remedy_blocks(trace, found, rows[0], n_steps) if rows and len(ids) == 1 else []
+    if not rows or len(ids) != 1:
+        return []
+    return remedy_blocks(cast("Trace", found.answer.trace), found, rows[0], n_steps)
 
 
 def _places(rows: list[Remedy], ids: Sequence[str]) -> list[Block]:

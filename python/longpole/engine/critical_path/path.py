@@ -49,7 +49,7 @@ class CriticalPath:
         self._source = source
         self._damage = damage
         self._operators_of = operators_of
-        self._times = times
+        self.times: Final = times
         self._recorded = recorded
 
     @property
@@ -266,7 +266,7 @@ class CriticalPath:
             self._source,
             self._damage,
             self._operators_of,
-            times=self._times,
+            times=self.times,
             recorded=self._recorded,
         )
         return WhatIf(path, self)
@@ -354,7 +354,7 @@ class CriticalPath:
     def __repr__(self) -> str:
         kinds = self.kind_totals[:3]
         shares = ", ".join(f"{row['kind']} {share(row['share'])}" for row in kinds)
-        length = f"{duration(self.length_ns)} {self._times}"
+        length = f"{duration(self.length_ns)} {self.times}"
         return f"<longpole.CriticalPath: {length}, {shares or 'empty'}>"
 
     def _blocks(self, top: int) -> list[Block]:

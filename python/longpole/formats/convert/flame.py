@@ -11,6 +11,7 @@ from array import array
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
+from longpole.engine.question import Question
 from longpole.engine.windows import window_of
 from longpole.trace.contexts import context_times
 from longpole.trace.sweeps import activities
@@ -230,13 +231,17 @@ def _path(trace: Trace, window: Window, sums: _Sums, *, path: CriticalPath | Non
 
 def path_of(trace: Trace, window: Window) -> CriticalPath:
     """Return the path of a step up to the end of the step, not of its last waiting thread."""
+    return trace.path_of(question_of(trace, window), "period", "binding")
+
+
+def question_of(trace: Trace, window: Window) -> Question:
+    """Return the question about a window, which may be that of a step or given by two times."""
     if window.kind == "trace":
-        return trace.critical_path(whole=True)
+        return Question(whole=True)
     is_step = window.step is not None and window.step in trace.steps["step"]
-    path = trace.critical_path(window.step if is_step else None)
-    if path.window == (window.start_ns, window.end_ns):
-        return path
-    return trace.critical_path(between=(window.start_ns, window.end_ns))
+    asked = Question(step=window.step) if is_step else Question()
+    _, _, (span, _), _ = trace.scope(asked)
+    return asked if span == window.span else Question(between=window.span)
 
 
 class _Nodes:

@@ -75,7 +75,8 @@ pub struct ContextTimes {
     pub unlinked: Rest,
 }
 
-/// Returns the time of each context within a window.
+/// Returns the time of each context within a window: on threads within the first time range, in
+/// which the host work that belongs to the window begins, and on devices within the second.
 ///
 /// If `frames` includes operators, an activity of a backward pass counts for the operator that
 /// launched it, and also as backward time of the forward operator. Otherwise it counts once: for
@@ -91,7 +92,7 @@ pub fn context_times(
     tables: &Tables,
     (launches, nesting, links): (&Launches, &Nesting, &[BackwardLink]),
     frames: &Frames<'_>,
-    window: (i64, i64),
+    (host, window): ((i64, i64), (i64, i64)),
     chosen: &Chosen,
     progress: Progress<'_>,
 ) -> Result<ContextTimes> {
@@ -99,7 +100,7 @@ pub fn context_times(
     let times = vec![ContextTime::default(); contexts.rows.len()];
     let mut found = ContextTimes { contexts, times, ..ContextTimes::default() };
     let window = in_range(window);
-    found.count(tables, nesting, window);
+    found.count(tables, nesting, in_range(host));
     let forward = forward_of(tables.events.len(), links, nesting);
     let owner = Owner {
         anchors: anchors(launches, tables, nesting),
@@ -305,7 +306,8 @@ mod tests {
         let launches = launches(&tables, &silent).unwrap();
         let (links, whole) = (backward_links(&tables), (0, 1_000_000));
         let stages = (&launches, &nesting, links.as_slice());
-        let found = context_times(&tables, stages, frames, whole, &Chosen::All, &silent).unwrap();
+        let found =
+            context_times(&tables, stages, frames, (whole, whole), &Chosen::All, &silent).unwrap();
         let name = |row: &crate::measure::Context| {
             let id = crate::ids::StringId::from_column(row.name).unwrap();
             tables.strings.get(id).to_owned()

@@ -63,7 +63,8 @@ columns! {
 
 const N_PHASES: usize = Phase::ALL.len();
 
-/// Returns the time of each main thread that launches in each phase, and that of each device.
+/// Returns the time of each main thread that launches in each phase, within the first time range,
+/// and that of each device, within the second.
 ///
 /// # Errors
 ///
@@ -72,16 +73,16 @@ pub fn phase_times(
     tables: &Tables,
     (launches, nesting, links): (&Launches, &Nesting, &[BackwardLink]),
     data_load: &str,
-    window: (i64, i64),
+    (host, window): ((i64, i64), (i64, i64)),
 ) -> Result<(Vec<HostPhase>, Vec<DevicePhase>)> {
-    let window = in_range(window);
+    let (host, window) = (in_range(host), in_range(window));
     let anchors = anchors(launches, tables, nesting);
     let is_main = main_threads(tables);
     let marks = marks(tables, nesting, data_load)?;
     let threads = threads(tables, (nesting, links), &marks, &autograd_pairs(tables, &is_main));
     let hosts = launching(tables, &is_main, &anchors)
         .into_iter()
-        .flat_map(|lane| host_phases(lane, &threads[lane.row()], window))
+        .flat_map(|lane| host_phases(lane, &threads[lane.row()], host))
         .collect();
     let phase_of = |work: EventId| {
         let anchor = EventId::from_column(anchors[work.row()])?;

@@ -36,6 +36,8 @@ named! {
         FewOperators "few_operators",
         /// Its operators that only call another one take longer than recording ever does.
         NoWrappers "no_wrappers",
+        /// Its times are whole microseconds, too coarse for the cost of one event.
+        Coarse "coarse",
     }
 }
 
@@ -162,6 +164,7 @@ pub fn costs(
     let is_known = costs.rows.iter().any(|row| row.source != Source::Unknown);
     match operator {
         Err(reason) if !is_known => Err(reason),
+        _ if is_coarse(tables) => Err(NotEstimated::Coarse),
         _ => Ok(costs),
     }
 }
@@ -342,8 +345,6 @@ struct Seen {
     python_gaps_ns: Vec<i64>,
     /// Gaps between consecutive launches.
     launch_gaps_ns: Vec<i64>,
-    /// Whether all times are whole microseconds.
-    is_coarse: bool,
 }
 
 /// The children of an event.
@@ -357,8 +358,7 @@ impl Seen {
     fn of(tables: &Tables, nesting: &Nesting) -> Self {
         let events = &tables.events;
         let classes = Classes::of(tables, nesting);
-        let is_coarse = is_coarse(tables);
-        let mut seen = Self { counts: vec![0; Class::ALL.len()], is_coarse, ..Self::default() };
+        let mut seen = Self { counts: vec![0; Class::ALL.len()], ..Self::default() };
         let mut children: Vec<Option<Children>> = vec![None; events.len()];
         let mut last_outer: Option<EventId> = None;
         for event in nesting.outside_in() {
@@ -422,7 +422,7 @@ impl Seen {
         if n_samples >= FEWEST_SAMPLES && self.n_names >= FEWEST_NAMES {
             let mut self_ns: Vec<_> = self.wrappers_ns.iter().map(|wrapper| wrapper.0).collect();
             let [usual_ns, least_ns, most_ns] =
-                WRAPPERS.map(|place| percentile(&mut self_ns, place, self.is_coarse));
+                WRAPPERS.map(|place| percentile(&mut self_ns, place));
             let learned = Learned {
                 usual_ns,
                 least_ns: least_ns * LEAST_PERCENT / 100,
@@ -437,7 +437,7 @@ impl Seen {
         if self.gaps_ns.len() < FEWEST_SAMPLES * FEWEST_SAMPLES {
             return Err(NotEstimated::FewOperators);
         }
-        let learned = learned(&mut self.gaps_ns, GAPS, (Source::Gaps, self.is_coarse));
+        let learned = learned(&mut self.gaps_ns, GAPS, Source::Gaps);
         learned.map(|learned| (learned, USUALLY_BEFORE)).ok_or(NotEstimated::NoWrappers)
     }
 
@@ -453,14 +453,12 @@ impl Seen {
 
     fn python(&mut self) -> Option<Learned> {
         let is_enough = self.python_gaps_ns.len() >= FEWEST_SAMPLES * FEWEST_SAMPLES;
-        let source = (Source::Gaps, self.is_coarse);
-        is_enough.then(|| learned(&mut self.python_gaps_ns, PYTHON_GAPS, source))?
+        is_enough.then(|| learned(&mut self.python_gaps_ns, PYTHON_GAPS, Source::Gaps))?
     }
 
     fn launch(&mut self) -> Option<Learned> {
         let is_enough = self.launch_gaps_ns.len() >= FEWEST_SAMPLES;
-        let source = (Source::Launches, self.is_coarse);
-        is_enough.then(|| learned(&mut self.launch_gaps_ns, LAUNCH_GAPS, source))?
+        is_enough.then(|| learned(&mut self.launch_gaps_ns, LAUNCH_GAPS, Source::Launches))?
     }
 }
 
@@ -469,9 +467,9 @@ impl Seen {
 fn learned(
     samples_ns: &mut [i64],
     (place, percents): (usize, [i64; 3]),
-    (source, is_coarse): (Source, bool),
+    source: Source,
 ) -> Option<Learned> {
-    let gap_ns = percentile(samples_ns, place, is_coarse);
+    let gap_ns = percentile(samples_ns, place);
     let [usual_ns, least_ns, most_ns] = percents.map(|percent| gap_ns * percent / 100);
     let n_samples = samples_ns.len();
     (gap_ns <= MOST_NS).then_some(Learned { usual_ns, least_ns, most_ns, source, n_samples })
@@ -492,20 +490,9 @@ fn is_coarse(tables: &Tables) -> bool {
 }
 
 /// Returns the value below which the given percentage of values lie.
-///
-/// Values in whole microseconds stand for all times that are at most half a microsecond away, and
-/// the percentile is interpolated between them.
-fn percentile(values: &mut [i64], percent: usize, is_coarse: bool) -> i64 {
+fn percentile(values: &mut [i64], percent: usize) -> i64 {
     let place = (values.len() - 1) * percent / 100;
-    let value = *values.select_nth_unstable(place).1;
-    if !is_coarse {
-        return value;
-    }
-    let n_below = values.iter().filter(|&&other| other < value).count();
-    let n_equal = values.iter().filter(|&&other| other == value).count();
-    let part =
-        i128::from(MICROSECOND_NS) * (2 * (place - n_below) + 1) as i128 / (2 * n_equal) as i128;
-    (value - MICROSECOND_NS / 2 + i64::try_from(part).unwrap_or(0)).max(0)
+    *values.select_nth_unstable(place).1
 }
 
 #[cfg(test)]
@@ -625,21 +612,12 @@ mod tests {
     }
 
     #[test]
-    fn whole_microseconds_tell_as_much_as_exact_times() {
-        let longer = |(category, name, start, end): (&'static str, &'static str, i64, i64)| {
-            (category, name, start * 1_211 / 1_000, end * 1_211 / 1_000)
+    fn whole_microseconds_tell_no_cost() {
+        let whole = |(category, name, start, end): (&'static str, &'static str, i64, i64)| {
+            (category, name, start / 1_000 * 1_000, end / 1_000 * 1_000)
         };
-        let events: Vec<_> = wrappers(300).into_iter().map(longer).collect();
-        let exact = of(&events).unwrap();
-        let odd = |(place, event): (usize, (&'static str, &'static str, i64, i64))| {
-            let moved = 137 * (i64::try_from(place).unwrap() / 2);
-            let whole = |ns: i64| (ns + moved) / 1_000 * 1_000;
-            (event.0, event.1, whole(event.2), whole(event.3))
-        };
-        let whole: Vec<_> = events.into_iter().enumerate().map(odd).collect();
-        let whole = of(&whole).unwrap();
-        let [exact, whole] = [exact, whole].map(|costs| bounds(&costs, Class::NestedOperator).1);
-        assert!((exact - whole).abs() <= 200, "{exact} and {whole}");
+        let events: Vec<_> = wrappers(300).into_iter().map(whole).collect();
+        assert_eq!(of(&events).unwrap_err(), NotEstimated::Coarse);
     }
 
     #[test]

@@ -22,11 +22,11 @@ pub struct Solution {
     pub tables: Tables,
     /// The graph of these tables.
     pub graph: Graph,
-    /// The length of the usual window.
+    /// The length of the shown window.
     pub lengths: Lengths,
 }
 
-/// The length of the usual window of a scope (the lower median), with bounds.
+/// The length of the shown window of a scope, with bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lengths {
     /// The length as recorded.
@@ -170,15 +170,10 @@ pub fn fitted(
     Ok(Ok(high))
 }
 
+/// Returns the length of the shown window at other times of its events.
 fn usual_ns(graph: &Graph, scope: &Scope, times_ns: &[i64]) -> i64 {
-    let at = |node: NodeId| times_ns[node.row()];
-    let length_ns = |window| {
-        let (start_ns, end_ns) = moved(graph, window, &at);
-        end_ns - start_ns
-    };
-    let mut found: Vec<_> = scope.windows.iter().map(length_ns).collect();
-    let middle = found.len().saturating_sub(1) / 2;
-    *found.select_nth_unstable(middle).1
+    let (start_ns, end_ns) = moved(graph, scope.window(), &|node| times_ns[node.row()]);
+    end_ns - start_ns
 }
 
 /// Returns the tables with the events at new node times.

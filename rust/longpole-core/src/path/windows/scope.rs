@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::choices::{annotated, annotation, between, exit_calls, step, whole};
 use super::markers::single;
-use super::model::{Choice, Window, WindowEnd};
+use super::model::{Choice, Moment, Window, WindowEnd};
 use super::steps::{Marked, Step, Steps, steps};
 use crate::error::Result;
 use crate::ids::EventId;
@@ -48,6 +48,8 @@ pub struct Scope {
     /// the end of the mark of an iteration, from that of the iteration before. Other windows
     /// contain their host work.
     pub host_ns: Vec<(i64, i64)>,
+    /// The moments of these times; empty if the windows contain their host work.
+    pub(super) host: Vec<(Moment, Moment)>,
     /// The numbers of the windows, if they have numbers.
     pub numbers: Vec<i64>,
     /// Index of the shown window.
@@ -90,7 +92,15 @@ impl Scope {
     fn single(unit: Unit, window: Window, number: Option<i64>, reason: Reason) -> Self {
         let numbers = number.into_iter().collect();
         let host_ns = vec![(window.start_ns, window.end_ns)];
-        Self { unit, windows: vec![window], host_ns, numbers, shown: 0, reason }
+        let host = Vec::new();
+        Self { unit, windows: vec![window], host_ns, host, numbers, shown: 0, reason }
+    }
+
+    /// Returns the same windows with the host work that begins between two moments each.
+    fn with_host(self, host: Vec<(Moment, Moment)>, tables: &Tables) -> Self {
+        let host_ns =
+            host.iter().map(|(from, to)| (from.time_ns(tables), to.time_ns(tables))).collect();
+        Self { host_ns, host, ..self }
     }
 
     /// Returns the shown window.
@@ -134,6 +144,7 @@ impl Scope {
         Self {
             unit: self.unit,
             host_ns: self.host_ns[windows.clone()].to_vec(),
+            host: self.host.get(windows.clone()).unwrap_or_default().to_vec(),
             numbers: self.numbers.get(windows.clone()).unwrap_or_default().to_vec(),
             shown: self.shown.saturating_sub(windows.start),
             windows: self.windows[windows].to_vec(),
@@ -196,12 +207,15 @@ pub fn scope(
         Choice::Step(number, end) => {
             let found = steps(tables, launches, step_name)?;
             let (window, row) = step(tables, launches, &found, *number, *end)?;
-            let ran_ahead = ran_ahead(&found.rows[row], &window, Unit::Step);
+            let ran_ahead = ran_ahead(&found, row, &window, Unit::Step);
             let reason = Reason::new("as asked", "").and(ran_ahead);
             let scope = Scope::single(Unit::Step, window, Some(*number), reason);
             let is_period = *end == WindowEnd::Period;
-            let host_ns = if is_period { vec![host_of(&found, row)] } else { scope.host_ns };
-            Ok(Scope { host_ns, ..scope })
+            Ok(if is_period {
+                scope.with_host(vec![host_of(tables, &found, row)], tables)
+            } else {
+                scope
+            })
         }
         Choice::Annotation(..) => asked(Unit::Annotation, None),
         Choice::Between(start_ns, end_ns) => {
@@ -212,7 +226,7 @@ pub fn scope(
             }
             let reason =
                 format!("the steps that were completed between {start_ns} and {end_ns} ns");
-            Ok(of_run(&found, &run, Reason::new(reason, "")))
+            Ok(of_run(tables, &found, &run, Reason::new(reason, "")))
         }
         Choice::Whole => {
             let window = whole(tables)?;
@@ -265,9 +279,9 @@ fn usual(tables: &Tables, launches: &Launches, step_name: Option<&str>) -> Resul
     let run = found.run();
     if !run.is_empty() {
         let reason = run_reason(&found, &run).and(covered(tables, &found, &run));
-        return Ok(of_run(&found, &run, reason));
+        return Ok(of_run(tables, &found, &run, reason));
     }
-    if let Some(scope) = lone_step(&found) {
+    if let Some(scope) = lone_step(tables, &found) {
         return Ok(scope);
     }
     if let Some((event, n_marked)) = single(tables) {
@@ -311,50 +325,59 @@ fn covered(tables: &Tables, found: &Steps, run: &[usize]) -> Option<Reason> {
     Some(Reason::always(format!("{these} {percent} % of the trace")))
 }
 
-fn of_run(found: &Steps, run: &[usize], reason: Reason) -> Scope {
+fn of_run(tables: &Tables, found: &Steps, run: &[usize], reason: Reason) -> Scope {
     let median = found.median_of(run);
     let unit = match found.marked {
         Marked::Profiler | Marked::Annotations | Marked::Server => Unit::Step,
         Marked::Repetition(_) => Unit::Repetition,
     };
     let shown = median.and_then(|row| run.iter().position(|&other| other == row)).unwrap_or(0);
-    let step = &found.rows[run[shown]];
-    Scope {
+    let row = run[shown];
+    let scope = Scope {
         unit,
         windows: run.iter().map(|&row| found.rows[row].period.clone()).collect(),
-        host_ns: run.iter().map(|&row| host_of(found, row)).collect(),
+        host_ns: Vec::new(),
+        host: Vec::new(),
         numbers: run.iter().map(|&row| found.rows[row].number).collect(),
         shown,
-        reason: reason.and(ran_ahead(step, &step.period, unit)),
-    }
+        reason: reason.and(ran_ahead(found, row, &found.rows[row].period, unit)),
+    };
+    scope.with_host(run.iter().map(|&row| host_of(tables, found, row)).collect(), tables)
 }
 
-/// Returns the time range in which the host work of an iteration begins. What begins between two
+/// Returns the moments between which the host work of an iteration begins. What begins between two
 /// marks belongs to the second.
-fn host_of(found: &Steps, row: usize) -> (i64, i64) {
-    let (start_ns, end_ns) = found.rows[row].host_ns;
-    let before_ns = found.rows[row].before.map(|before| found.rows[before].host_ns.1);
-    (before_ns.unwrap_or(start_ns).min(start_ns), end_ns)
+fn host_of(tables: &Tables, found: &Steps, row: usize) -> (Moment, Moment) {
+    let (start, end) = found.rows[row].host;
+    let before = found.rows[row].before.map(|before| found.rows[before].host.1);
+    let start = before.into_iter().chain([start]).min_by_key(|moment| moment.time_ns(tables));
+    (start.unwrap_or(found.rows[row].host.0), end)
 }
 
 /// Returns a note that the host did most of the work of a step before its window, while the device
-/// was still busy with the previous step.
-fn ran_ahead(step: &Step, window: &Window, unit: Unit) -> Option<Reason> {
-    let (start_ns, end_ns) = step.host_ns;
+/// was still busy with previous steps, and how many of these had not ended then.
+fn ran_ahead(found: &Steps, row: usize, window: &Window, unit: Unit) -> Option<Reason> {
+    let (start_ns, end_ns) = found.rows[row].host_ns;
     let inside_ns = end_ns.min(window.end_ns) - start_ns.max(window.start_ns);
     if 2 * inside_ns.max(0) >= end_ns - start_ns {
         return None;
     }
     let most = if inside_ns > 0 { "most of " } else { "" };
     let noun = unit.name();
+    let earlier = found.rows[..row].iter().filter(|step| step.host_ns.1 <= end_ns);
+    let by = match earlier.filter(|step| step.period.end_ns >= end_ns).count() {
+        0 => String::new(),
+        1 => format!(" by one {noun}"),
+        count => format!(" by {count} {noun}s"),
+    };
     Some(Reason::always(format!(
-        "the host runs ahead: {most}the host work of this {noun} lies before this window"
+        "the host runs ahead{by}: {most}the host work of this {noun} lies before this window"
     )))
 }
 
 /// Returns the scope if no complete step follows another: the step of median length, of the
 /// complete ones if any, with a length above zero.
-fn lone_step(found: &Steps) -> Option<Scope> {
+fn lone_step(tables: &Tables, found: &Steps) -> Option<Scope> {
     let takes_time = |row: &usize| found.rows[*row].length_ns() > 0;
     let all: Vec<_> = found.alike().into_iter().filter(takes_time).collect();
     let complete: Vec<_> = all.iter().copied().filter(|&row| found.rows[row].is_complete).collect();
@@ -376,7 +399,7 @@ fn lone_step(found: &Steps) -> Option<Scope> {
             Reason::always(format!("{usual} of {n_rows} of {count} steps; {which}"))
         }
     };
-    Some(of_run(found, &[row], reason))
+    Some(of_run(tables, found, &[row], reason))
 }
 
 fn run_reason(found: &Steps, run: &[usize]) -> Reason {

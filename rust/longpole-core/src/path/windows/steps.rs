@@ -59,6 +59,8 @@ pub struct Step {
     pub mark: Moment,
     /// Start and end on the host.
     pub host_ns: (i64, i64),
+    /// The moments of these times.
+    pub host: (Moment, Moment),
     /// From the completion of the previous iteration to its own; without a previous one, from its
     /// start.
     pub period: Window,
@@ -142,6 +144,7 @@ fn profiler_steps(
             event: step.event,
             mark: Moment::Start(step.event),
             host_ns: tables.events.span(step.event).unwrap_or_default(),
+            host: (Moment::Start(step.event), Moment::End(step.event)),
             period: Window::new(tables, completion(step.event), Opening::Moments(opening)),
             before,
             is_complete: true,
@@ -228,6 +231,7 @@ fn between(moments: &[Moment], tables: &Tables, submissions: &Submissions) -> Ve
             event: pair[0].event(),
             mark: pair[0],
             host_ns,
+            host: (pair[0], pair[1]),
             period: Window::new(tables, completion, Opening::Moments(opening)),
             before: place.checked_sub(1),
             is_complete: true,
