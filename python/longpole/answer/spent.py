@@ -47,6 +47,8 @@ def spent_on(facts: Facts) -> Iterator[str]:
         yield from _kernels(facts)
     elif side == "copies":
         yield from _copies(facts)
+    elif side == "communication":
+        yield from _communication(facts)
 
 
 def _host(facts: Facts) -> Iterator[str]:
@@ -206,6 +208,14 @@ def _copies(facts: Facts) -> Iterator[str]:
     for work in facts.copies:
         of_name[facts.name(work.event)].append(work)
     yield from _longest(facts, of_name, "copy", "copies")
+
+
+def _communication(facts: Facts) -> Iterator[str]:
+    of_name: dict[str, list[Activity]] = defaultdict(list)
+    for work in facts.kernels:
+        if work.kind == "communication":
+            of_name[facts.name(work.event)].append(work)
+    yield from _longest(facts, of_name, "collective", "collectives")
 
 
 def _longest(

@@ -42,8 +42,10 @@ class Marked(Protocol):
     def scope(
         self, question: Question | None = None
     ) -> tuple[str, int | None, tuple[tuple[int, int], tuple[int, int]], tuple[str, str]]:
-        """Return the unit of the window, its number, its times and those in which its host work
-        begins, the reason, and how to show it."""
+        """Return the unit of the window, its number, times, the reason, and how to show it.
+
+        The times are those of the window, and those in which its host work begins.
+        """
         ...
 
     def times_of(self, question: Question) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from longpole.words.wording import count, duration, short_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.remedies.facts import Facts, OnThread
+    from longpole.remedies.facts import Activity, Facts, OnThread
 
 _WIDEST: Final = 60
 
@@ -22,6 +22,11 @@ _STEADY: Final = 0.6
 # this share of it before any GPU activity does so because something is used for the first time.
 MAKERS: Final = frozenset({"aten::empty", "aten::empty_strided", "aten::empty_like"})
 _LEAST_SHARE: Final = 0.2
+
+# A first launch that takes less loads little.
+_LEAST_LOADING_NS: Final = 100_000
+
+_MOST_EVENTS: Final = 5
 
 _BEGINS_CAPTURE: Final = ("cudaStreamBeginCapture", "cuStreamBeginCapture", "hipStreamBeginCapture")
 _ENDS_CAPTURE: Final = (
@@ -35,6 +40,40 @@ def _find(facts: Facts) -> Iterator[Found]:
     yield from _first_tensor(facts)
     yield from _capture(facts)
     yield from _modules(facts)
+    yield from _first_launches(facts)
+
+
+def _first_launches(facts: Facts) -> Iterator[Found]:
+    """Yield the first launches of kernels, if they take long in a program that starts."""
+    if facts.n_windows > 1 or facts.unit == "step":
+        return
+    first: dict[str, Activity] = {}
+    for work in sorted(facts.kernels, key=lambda work: (work.start_ns, work.event)):
+        if work.call is not None:
+            first.setdefault(facts.name(work.event), work)
+    calls = [
+        (work.call, facts.place(work.call)) for work in first.values() if work.call is not None
+    ]
+    long = {call: place.end_ns - place.start_ns for call, place in calls}
+    long = {call: ns for call, ns in long.items() if ns >= _LEAST_LOADING_NS}
+    total_ns = sum(long.values())
+    if not long or not facts.is_worth(total_ns):
+        return
+    kernels = count(len(long), "kernel")
+    load, first_use = ("loads it", "its") if len(long) == 1 else ("load them", "their")
+    yield Found(
+        careful=[
+            Drop(kind="launch", events=sorted(long)),
+            Drop(kind="runtime", events=sorted(long)),
+        ],
+        advice=_later(facts),
+        evidence=(
+            f"the first launches of {kernels} take {duration(total_ns)} and most likely {load} on "
+            f"{first_use} first use"
+        ),
+        name="first launches",
+        events=tuple(sorted(long, key=lambda call: (-long[call], call))[:_MOST_EVENTS]),
+    )
 
 
 def _modules(facts: Facts) -> Iterator[Found]:

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::choices::{annotated, annotation, between, exit_calls, step, whole};
 use super::markers::single;
 use super::model::{Choice, Moment, Window, WindowEnd};
-use super::steps::{Marked, Step, Steps, steps};
+use super::steps::{Marked, Steps, steps};
 use crate::error::Result;
 use crate::ids::EventId;
 use crate::link::Launches;
