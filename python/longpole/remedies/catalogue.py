@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.engine.critical_path.changes import Insert
-from longpole.remedies.gains import extended, gains_after, gains_of
+from longpole.remedies.gains import extended, gains_after, gains_of, unmeasured
 from longpole.remedies.limits import sides_of
 from longpole.remedies.model import EFFORTS, Found, Remedy
 from longpole.remedies.plan import Plan, Search, lines_of, plan_of
@@ -222,7 +222,15 @@ def _place(row: Gained) -> tuple[str, str | None]:
 
 def _with_gains(facts: Facts, places: list[Candidate]) -> list[Gained]:
     gains = gains_of(facts.core, [(found.careful, found.hopeful) for _, found in places])
-    return [Gained(*place, gain) for place, gain in zip(places, gains, strict=True)]
+    rows = [Gained(*place, gain) for place, gain in zip(places, gains, strict=True)]
+    return [row if row.remedy.is_measured else _unmeasured(facts, row) for row in rows]
+
+
+def _unmeasured(facts: Facts, row: Gained) -> Gained:
+    """Widen the gain of a remedy that was not measured, within what its sides take in all."""
+    sides = facts.parts["gains"]
+    most = sum(max(sides[side].high, 0.0) for side in row.gain.sides if side in sides)
+    return replace(row, gain=unmeasured(row.gain, row.gain.value, min(most, 1.0)))
 
 
 def _with_others(facts: Facts, row: Gained) -> Gained:

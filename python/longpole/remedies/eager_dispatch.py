@@ -196,5 +196,6 @@ REMEDY: Final = Remedy(
     ),
     not_when="a value is read or a larger function is called between them",
     shortens=("operator", "runtime", "host_gap"),
+    is_measured=False,
     find=_find,
 )

@@ -117,5 +117,6 @@ REMEDY: Final = Remedy(
     change="each takes one kernel with the elementwise operator after it, as long as the longer; "
     "at most, none",
     not_when="statistics are those of the batch, or a backward pass follows",
+    is_measured=False,
     find=_find,
 )

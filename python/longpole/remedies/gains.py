@@ -24,6 +24,10 @@ WORTH_SAYING: Final = 0.02
 """A gain below this share of the window is not worth saying."""
 
 
+UNMEASURED: Final = (0.5, 1.3)
+"""A mechanism whose effect was not measured saves this many times what is computed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Saving(Data):
     """What a line of a plan saves after those before it, as shares of the mean step."""
@@ -98,6 +102,17 @@ def extended(gain: Gain, other: Gain) -> Gain:
     """Extend the bounds of a gain to those that it has with another cost of recording."""
     own, more = ((it.low, it.high, it.low_by, it.high_by) for it in (gain, other))
     return _gain((gain.duration_ns, gain.value, extended_bounds(own, more), [*gain.sides]))
+
+
+def unmeasured(gain: Gain, own: float, most: float = 1.0) -> Gain:
+    """Widen a gain, of which `own` is what a mechanism saves whose effect was not measured.
+
+    No upper bound exceeds `most`.
+    """
+    less, more = (abs(it - 1) * max(own, 0.0) for it in UNMEASURED)
+    high = max(min(gain.high + more, most), gain.high)
+    bounds = (min(gain.low, max(gain.low - less, 0.0)), high, gain.low_by, gain.high_by)
+    return _gain((gain.duration_ns, gain.value, bounds, [*gain.sides]))
 
 
 def _gain(parts: GainParts) -> Gain:

@@ -54,5 +54,6 @@ REMEDY: Final = Remedy(
     "waiting of collectives",
     not_when="collectives mostly transfer, or the trace does not show for whom they wait",
     depends_on_ranks=True,
+    is_measured=False,
     find=_find,
 )

@@ -115,6 +115,8 @@ class Remedy:
     """Whether waits, allocations or copies can prevent it, so that removing these may open it."""
     is_computed: bool = True
     """Whether its changes model the gain; otherwise it has none and is only reported."""
+    is_measured: bool = True
+    """Whether programs were measured before and after it; otherwise its gain is less certain."""
     find: Callable[[Facts], Iterable[Found]] = field(repr=False)
     """Return the places to which it applies; empty if none."""
 

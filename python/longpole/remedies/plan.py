@@ -14,7 +14,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from longpole.engine.critical_path.changes import RemoveWait
-from longpole.remedies.gains import WORTH_SAYING, Saving, extended, gains_of, values_of
+from longpole.remedies.gains import (
+    UNMEASURED,
+    WORTH_SAYING,
+    Saving,
+    extended,
+    gains_of,
+    unmeasured,
+    values_of,
+)
 from longpole.remedies.gone import Claims, claims_of, removed_by, unclaimed
 from longpole.remedies.model import EFFORTS
 from longpole.remedies.spans import Gone
@@ -445,6 +453,7 @@ def _lines(facts: Facts, ones: Sequence[Candidate]) -> tuple[Line, ...]:
     gains = gains_of(facts.core, [*zip(careful, hopeful, strict=True)][1:])
     values = iter(values_of(facts.core, mixed))
     lines: list[Line] = []
+    of_unmeasured = 0.0
     before: Gain | None = None
     least = most_before = 0.0
     for one, gain in zip(ones, gains, strict=True):
@@ -456,7 +465,12 @@ def _lines(facts: Facts, ones: Sequence[Candidate]) -> tuple[Line, ...]:
             low = min(*steps, gain.low - before.low)
             high = max(*steps, gain.high - before.high)
             then = Saving(low, gain.value - least, high)
-        lines.append(Line(one.remedy, one.found, then, gain))
+        if not one.remedy.is_measured:
+            of_unmeasured += then.value
+            less, more = ((it - 1) * max(then.value, 0.0) for it in UNMEASURED)
+            then = replace(then, low=then.low + less, high=min(then.high + more, 1.0))
+        total = unmeasured(gain, of_unmeasured) if of_unmeasured else gain
+        lines.append(Line(one.remedy, one.found, then, total))
         before, least, most_before = gain, gain.value, all_most
     return tuple(lines)
 

@@ -70,5 +70,6 @@ REMEDY: Final = Remedy(
     change="the waits of these launches; that there is no place in the queue is not considered",
     not_when="nothing else is late: then the host is far ahead, and nothing is to be done",
     is_upper_bound=True,
+    is_measured=False,
     find=_find,
 )

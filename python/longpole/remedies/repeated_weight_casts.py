@@ -190,5 +190,6 @@ REMEDY: Final = Remedy(
         "each module is called once, as most are; or a weight is computed before each use, or the "
         "same shape as the input, which the trace cannot tell apart"
     ),
+    is_measured=False,
     find=_find,
 )

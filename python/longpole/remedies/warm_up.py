@@ -178,5 +178,6 @@ REMEDY: Final = Remedy(
     "of a CUDA graph",
     change="the calls, or the time of the capture",
     not_when="nothing is loaded in the steps, and they do not begin with the first use of the GPU",
+    is_measured=False,
     find=_find,
 )

@@ -112,5 +112,6 @@ REMEDY: Final = Remedy(
     "3 us, with the first addition to each gradient",
     not_when="`set_to_none` is in use, as by default since torch 2.0, or other code reads "
     "gradients that no backward pass has set",
+    is_measured=False,
     find=_find,
 )

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use longpole_core::columns::columns;
+use longpole_core::ids::LaneId;
 use longpole_core::names::Names;
 use longpole_core::path;
 use pyo3::prelude::*;
