@@ -51,7 +51,7 @@ def test_predictions_are_about_the_step_that_was_recorded(name, step):
     assert now.window.duration_ns <= then.window.duration_ns
     assert now.verdict.window.length_ns == now.window.duration_ns
     assert then.path.window == then.window.span
-    if step is None:
+    if step is None and answer.recording_cost["status"] != "unknown":
         cost = answer.recording_cost
         assert cost["recorded_step_ns"] == then.window.duration_ns
         assert cost["step_ns"] == now.window.duration_ns
@@ -77,7 +77,7 @@ def test_times_on_an_idle_device_move_with_the_host(recorded, shorter):
     assert first["start_ns"] < last_ns
     then_ns, now_ns = first["start_ns"], first["start_now_ns"]
     assert moved(shorter, then_ns, last_ns)[0] == now_ns
-    assert moved(shorter, then_ns - 5_000, last_ns)[0] == now_ns - 5_000
+    assert now_ns - 10_000 < moved(shorter, then_ns - 5_000, last_ns)[0] < now_ns
     assert now_ns < then_ns
 
 
@@ -85,7 +85,7 @@ def test_times_of_a_thread_move_there_and_back(recorded, shorter):
     both = recorded.events.with_columns(
         start_now_ns=shorter.events["start_ns"], now_ns=shorter.events["duration_ns"]
     )
-    calls = both.filter(pl.col("kind").cast(str) == "runtime").gather_every(25)
+    calls = both.filter(pl.col("kind").cast(str) == "runtime").gather_every(9)
     assert calls.height > 20
     for call in calls.iter_rows(named=True):
         now = call["start_now_ns"], call["start_now_ns"] + call["now_ns"]

@@ -733,8 +733,6 @@ class Trace(TraceTables):
 
     def times_of(self, question: Question) -> tuple[int, int]:
         """Return the two times of a question, at the times of the trace."""
-        if self._as_recorded is None and question.between is not None:
-            return question.between
         return self._core.window_times(question.core_window(), step_name=question.step_name)
 
     def sync_dependencies(

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use longpole_core::columns::columns;
 use longpole_core::ids::LaneId;
 use longpole_core::names::Names;
-use longpole_core::path;
+use longpole_core::path::{self, Choice};
 use pyo3::prelude::*;
 
 use crate::arrow::Table;
@@ -81,6 +81,12 @@ impl Trace {
         step_name: Option<&str>,
     ) -> PyResult<(i64, i64)> {
         let WindowChoice(choice) = window;
+        if let Choice::Between(start_ns, end_ns) = choice {
+            let range_ns = (start_ns, end_ns);
+            return Ok(self.recorded.as_ref().map_or(range_ns, |recorded| {
+                path::moved_range(range_ns, recorded, self.tables())
+            }));
+        }
         let window = self.window_of(py, choice, step_name)?;
         Ok((window.start_ns, window.end_ns))
     }

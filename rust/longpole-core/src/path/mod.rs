@@ -30,6 +30,6 @@ pub use what_if::{
 };
 pub use windows::{
     Choice, Marked, Moment, Opening, Reason, Scope, ServerIterations, ServerMark, Step, Steps,
-    Unit, Window, WindowEnd, is_of_server, moved_with, scope, server_iterations, steps, whole,
-    window,
+    Unit, Window, WindowEnd, is_of_server, moved_range, moved_with, scope, server_iterations,
+    steps, whole, window,
 };

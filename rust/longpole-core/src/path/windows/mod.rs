@@ -15,7 +15,7 @@ mod steps;
 
 pub use choices::whole;
 pub use model::{Choice, Moment, Opening, Window, WindowEnd};
-pub use retimed::moved_with;
+pub use retimed::{moved_range, moved_with};
 pub use scope::{Reason, Scope, Unit, scope, window};
 pub use serving::{ServerIterations, ServerMark, is_of_server, server_iterations};
 pub use steps::{Marked, Step, Steps, steps};

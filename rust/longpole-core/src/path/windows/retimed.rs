@@ -45,7 +45,8 @@ impl Window {
 
 /// Returns two recorded times at other times of the same events: both move with the events of one
 /// lane. This is one of a device if it is busy at both times, and otherwise the busiest thread.
-fn moved_range(range_ns: (i64, i64), recorded: &Tables, tables: &Tables) -> (i64, i64) {
+#[must_use]
+pub fn moved_range(range_ns: (i64, i64), recorded: &Tables, tables: &Tables) -> (i64, i64) {
     let lane = busy_lane(range_ns, recorded).or_else(|| busiest_thread(recorded));
     lane.map_or(range_ns, |lane| moved_with(lane, range_ns, recorded, tables))
 }
