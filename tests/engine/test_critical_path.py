@@ -122,7 +122,7 @@ def test_waits_of_one_step_only():
 def test_an_explanation_is_in_words_with_the_greatest_share_first():
     text = read(WAITING).critical_path(whole=True).explain()
     assert text.splitlines()[:3] == [
-        "Total 45.0 µs:",
+        "Total 45.0 µs as recorded:",
         "",
         "68.9 %  31.0 µs  ████████████████  kernel execution (kernel)",
     ]

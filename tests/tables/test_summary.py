@@ -300,7 +300,7 @@ def test_communication_of_a_device_is_exposed_and_that_of_a_stream_is_all_of_it(
     [streams] = [line for line in lines if "idle" in line and "busy" in line]
     assert "exposed" not in streams
     told = " ".join(word for line in lines for word in line)
-    assert "Device 0 works 99.0 µs of 100 µs, exposed communication 70.0 %." in told
+    assert "As recorded, device 0 works 99.0 µs of 100 µs, exposed communication 70.0 %." in told
     rows = {" ".join(line[:4]): line for line in lines if line[:1] == ["device"]}
     assert "80.0 %" in " ".join(rows["device 0, stream 20"])
 
