@@ -60,7 +60,7 @@ def context_times(
 ) -> ContextTimes:
     """Measure the time of each chain of frames within a window.
 
-    On threads, it is the time of the host work that belongs to the window, wherever that lies.
+    On threads, it is the time of the host work that belongs to the window, also outside of it.
 
     With `"operator"` among the frames, an activity of a backward pass counts for the operator that
     launched it, and also in `backward_self_ns` of the forward operator. Otherwise it counts once:
