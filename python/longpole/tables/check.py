@@ -23,7 +23,6 @@ from longpole.words.wording import count, duration, duration_range, escape, shar
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from longpole.engine.critical_path import CriticalPath
     from longpole.trace.trace import Trace
 
 _LARGE_SHIFT_NS = 20_000
@@ -311,20 +310,19 @@ def _clocks(trace: Trace, warnings: Sequence[_EventWarning]) -> Iterator[Finding
             yield warning.found(longest=duration(warning.longest_ns))
     if not trace.warning_counts["device_work"]:
         return
-    path = trace.critical_path(whole=True)
-    yield from _violations(trace, path)
-    for device, shift_ns in path.clock_shifts:
+    violations, clock_shifts = trace.core.clock_contradictions()
+    yield from _violations(trace, violations.to_dicts())
+    for device, shift_ns in clock_shifts:
         if abs(shift_ns) > _LARGE_SHIFT_NS:
             side = "behind" if shift_ns > 0 else "ahead of"
             name = "a device" if device is None else f"device {device}"
             yield finding("clock_shift", device=name, side=side, shift=duration(abs(shift_ns)))
 
 
-def _violations(trace: Trace, path: CriticalPath) -> Iterator[Finding]:
+def _violations(trace: Trace, rows: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
     """Yield the finding about dependencies that the path leaves out."""
-    if not path.counts["violation"]:
+    if not rows:
         return
-    rows = path.core.violations().to_dicts()
     worst = max(rows, key=lambda row: row["back_ns"])
     event = worst["event"]
     name = None if event is None else trace.core.events(["name"]).to_dicts()[event]["name"]

@@ -10,9 +10,8 @@ import json
 import re
 from bisect import bisect_left
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from longpole.answer.values import with_trace
 from longpole.engine.question import Question
 from longpole.engine.windows import choose_window
 from longpole.errors import LongpoleError
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from longpole.remedies.facts import OnThread
+    from longpole.remedies.parts import VerdictParts
     from longpole.trace.trace import Trace
 
 # A few launches that return after their kernel prove nothing, nor do very short kernels.
@@ -90,10 +90,10 @@ def program_notes(trace: Trace) -> tuple[ProgramNote, ...]:
         return ()
     window = Question().core_window()
     try:
-        given, core = trace.core.verdict(window, data_load=None, step_name=None, every_window=True)
+        core = trace.core.facts(window, step_name=None)
     except LongpoleError:
         return ()
-    parts = with_trace(given, {})  # the rules compare no gains
+    parts = cast("VerdictParts", {})  # the rules ask for events, not for gains
     facts = Facts(core, parts, options_for(trace.core), trace.device_properties)
     found = [(rule, rule.find(trace, facts)) for rule in RULES]
     return tuple(

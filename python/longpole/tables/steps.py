@@ -124,7 +124,7 @@ def _repetitions(trace: Trace, empty: pl.DataFrame) -> pl.DataFrame:
     if trace.window is None or trace.scope()[0] != "repetition":
         return empty
     window = Question().core_window()
-    _, facts = trace.core.verdict(window, data_load=None, step_name=None, every_window=True)
+    facts = trace.core.facts(window, step_name=None)
     rows = [
         {
             "step": None,

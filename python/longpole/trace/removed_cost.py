@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from longpole.engine.recording_cost import (
@@ -26,18 +28,42 @@ _ALIKE: Final = 1.10
 _IMPOSSIBLE: Final = 2
 
 
+Ask = Callable[[int | None], tuple["OverheadParts", "CoreTrace | None"]]
+"""What returns the cost with which a step takes some time, and the trace without it if known."""
+
+
 def removed(
     core: CoreTrace, step_time_ns: int | None, step_name: str | None, data_load: str | None
 ) -> tuple[CoreTrace, RecordingCost]:
     """Return the trace without recording overhead, and that overhead."""
+    ask = partial(core.without_profiler, data_load=data_load, step_name=step_name)
+    return _removed(core, ask, step_time_ns)
+
+
+def cost_of(
+    core: CoreTrace, step_time_ns: int | None, step_name: str | None, data_load: str | None
+) -> RecordingCost:
+    """Return the recording overhead alone, which takes less time than to remove it."""
+
+    def ask(step_ns: int | None) -> tuple[OverheadParts, CoreTrace | None]:
+        parts = core.recording_cost(step_ns, data_load=data_load, step_name=step_name)
+        return parts, core if parts["not_estimated"] is None else None
+
+    _, cost = _removed(core, ask, step_time_ns)
+    return cost
+
+
+def _removed(
+    core: CoreTrace, ask: Ask, step_time_ns: int | None
+) -> tuple[CoreTrace, RecordingCost]:
     timings = timings_of(core.header)
     try:
         if step_time_ns is not None:
-            found, cost = _given(core, step_time_ns, timings, step_name, data_load)
+            found, cost = _given(core, ask, step_time_ns, timings)
         elif timings.all_ns:
-            found, cost = _measured(core, timings, step_name, data_load)
+            found, cost = _measured(core, ask, timings)
         else:
-            found, cost = _estimated(core, step_name, data_load)
+            found, cost = _estimated(core, ask)
     except WindowError as error:
         why, _, _ = str(error).partition("\nhint: ")
         found, cost = core, unknown_cost(why)
@@ -46,45 +72,39 @@ def removed(
 
 
 def _given(
-    core: CoreTrace,
-    step_time_ns: int,
-    timings: Timings,
-    step_name: str | None,
-    data_load: str | None,
+    core: CoreTrace, ask: Ask, step_time_ns: int, timings: Timings
 ) -> tuple[CoreTrace, RecordingCost]:
-    parts, found = core.without_profiler(step_time_ns, data_load=data_load, step_name=step_name)
+    parts, found = ask(step_time_ns)
     taken_ns = nearest(parts, step_time_ns)
     if found is not None and taken_ns == step_time_ns:
         return found, recording_cost_of(parts, "given", (step_time_ns, step_time_ns))
     if found is None or taken_ns is None:
-        estimated, cost = _estimated(core, step_name, data_load)
+        estimated, cost = _estimated(core, ask)
         cost["misfit"] = misfit(parts, step_time_ns, timings.all_ns)
         return estimated, cost
-    parts, found = core.without_profiler(taken_ns, data_load=data_load, step_name=step_name)
+    parts, found = ask(taken_ns)
     cost = recording_cost_of(parts, "given", (taken_ns, taken_ns))
     cost["nearest"] = nearest_sentence(step_time_ns, taken_ns)
     return found or core, cost
 
 
-def _measured(
-    core: CoreTrace, timings: Timings, step_name: str | None, data_load: str | None
-) -> tuple[CoreTrace, RecordingCost]:
+def _measured(core: CoreTrace, ask: Ask, timings: Timings) -> tuple[CoreTrace, RecordingCost]:
     """Use the median of the timed steps, unless it does not fit or needs impossible costs."""
     from statistics import median
 
     times_ns = timings.all_ns
     asked_ns = round(median(times_ns))
-    parts, found = core.without_profiler(asked_ns, data_load=data_load, step_name=step_name)
+    parts, found = ask(asked_ns)
     lengths_ns = parts["lengths_ns"]
     is_as_recorded = lengths_ns is not None and _are_alike(lengths_ns[0], asked_ns)
     if lengths_ns is not None and is_as_recorded and asked_ns > lengths_ns[0]:
         # Recording does not make a step shorter: at most, it cost nothing.
         asked_ns = lengths_ns[0]
-        parts, found = core.without_profiler(asked_ns, data_load=data_load, step_name=step_name)
+        parts, found = ask(asked_ns)
     fits = found is not None and misfit(parts, asked_ns) is None
     if found is not None and fits and not (is_as_recorded and _is_impossible(parts)):
         return found, _measured_cost(parts, asked_ns, times_ns)
-    estimated, cost = _estimated(core, step_name, data_load)
+    estimated, cost = _estimated(core, ask)
     if found is not None and fits and not _are_alike(cost["step_ns"] or asked_ns, asked_ns):
         return found, _measured_cost(parts, asked_ns, times_ns)
     is_within = lengths_ns is not None and min(times_ns) <= lengths_ns[0] <= max(times_ns)
@@ -106,10 +126,8 @@ def _measured_cost(parts: OverheadParts, step_ns: int, times_ns: tuple[int, ...]
     return recording_cost_of(parts, "measured", (min(*times_ns, step_ns), max(*times_ns, step_ns)))
 
 
-def _estimated(
-    core: CoreTrace, step_name: str | None, data_load: str | None
-) -> tuple[CoreTrace, RecordingCost]:
-    parts, found = core.without_profiler(None, data_load=data_load, step_name=step_name)
+def _estimated(core: CoreTrace, ask: Ask) -> tuple[CoreTrace, RecordingCost]:
+    parts, found = ask(None)
     return found or core, recording_cost_of(parts, "estimated", None)
 
 

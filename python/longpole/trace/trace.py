@@ -636,7 +636,10 @@ class Trace(TraceTables):
         'unknown'
         """
         from longpole.engine.recording_cost import unknown_cost
+        from longpole.trace.removed_cost import cost_of
 
+        if self._as_recorded is None and (step_time_ns, step_name, None) not in self._without:
+            return cost_of(self._core, step_time_ns, step_name, None)
         cost = self.without_profiler(step_time_ns, step_name=step_name).removed_cost
         return unknown_cost("not asked") if cost is None else cost
 
@@ -790,11 +793,11 @@ class Trace(TraceTables):
     def recorded_hint(self, question: Question) -> str | None:
         """Return a hint on times without the profiler, if those of this trace are longer."""
         from longpole.engine.recording_cost import recorded_sentence
-        from longpole.trace.removed_cost import removed
+        from longpole.trace.removed_cost import cost_of
 
         if self._as_recorded is not None:
             return None
-        _, cost = removed(self._core, None, question.step_name, question.data_load)
+        cost = cost_of(self._core, None, question.step_name, question.data_load)
         return recorded_sentence(cost)
 
     def blocks(self) -> list[Block]:

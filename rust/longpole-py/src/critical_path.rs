@@ -137,15 +137,31 @@ impl CriticalPath {
 
     /// Returns the columns shared by all tables of edges.
     fn edge_columns<'a>(&self, edges: &[Edge]) -> Columns<'a> {
-        columns!(edges.iter(), |edge| Columns {
-            source: edge.source,
-            target: edge.target,
-            kind: edge.kind,
-            role: edge.role,
-            event: edge.event().map(|order| self.graph.timeline.event(order)),
-            evidence: edge.evidence,
-        })
+        edge_columns(&self.graph, edges)
     }
+}
+
+fn edge_columns<'a>(graph: &Graph, edges: &[Edge]) -> Columns<'a> {
+    columns!(edges.iter(), |edge| Columns {
+        source: edge.source,
+        target: edge.target,
+        kind: edge.kind,
+        role: edge.role,
+        event: edge.event().map(|order| graph.timeline.event(order)),
+        evidence: edge.evidence,
+    })
+}
+
+/// Returns the edges of a graph that would lead back in time.
+pub(crate) fn violations(graph: &Graph) -> PyResult<Table> {
+    let (edges, nodes) = (&graph.violations, &graph.nodes);
+    let back_ns = columns!(edges.iter(), |edge| Columns { back_ns: -edge.gap_ns(nodes) });
+    Table::of(edge_columns(graph, edges).and(back_ns))
+}
+
+/// Returns the timestamp shifts of devices in a graph: `(device, shift_ns)`.
+pub(crate) fn clock_shifts(graph: &Graph) -> Vec<(Option<i64>, i64)> {
+    graph.clock_shifts.iter().map(|shift| (shift.device, shift.shift_ns)).collect()
 }
 
 #[pymethods]
@@ -177,7 +193,7 @@ impl CriticalPath {
     /// Returns the timestamp shifts of devices in the graph: `(device, shift_ns)`.
     #[getter]
     fn clock_shifts(&self) -> Vec<(Option<i64>, i64)> {
-        self.graph.clock_shifts.iter().map(|shift| (shift.device, shift.shift_ns)).collect()
+        clock_shifts(&self.graph)
     }
 
     /// Returns the time before the first unexplained gap, seen from the end.
@@ -326,13 +342,7 @@ impl CriticalPath {
 
     /// Returns the edges that would lead back in time.
     fn violations(&self, py: Python<'_>) -> PyResult<Table> {
-        detached(py, || {
-            let (edges, nodes) = (&self.graph.violations, &self.graph.nodes);
-            Table::of(
-                self.edge_columns(edges)
-                    .and(columns!(edges.iter(), |edge| Columns { back_ns: -edge.gap_ns(nodes) })),
-            )
-        })
+        detached(py, || violations(&self.graph))
     }
 
     /// Counts of dependencies that are unresolved or uncertain.

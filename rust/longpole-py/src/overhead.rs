@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use longpole_core::graph::Graph;
 use longpole_core::names::Names;
 use longpole_core::overhead::{self, Cost, Costs, Lengths, Misfit, NotEstimated};
-use longpole_core::path::{Choice, Unit};
+use longpole_core::path::{Choice, Scope, Unit};
 use pyo3::prelude::*;
 
 use crate::enter::enter;
@@ -85,6 +86,62 @@ impl Trace {
         data_load: Option<&str>,
         step_name: Option<&str>,
     ) -> PyResult<(OverheadParts, Option<Self>)> {
+        let found = self.fitted(py, step_time_ns, (data_load, step_name))?;
+        let Fitted { costs, graph, scope, by } = match found {
+            Ok(found) => found,
+            Err(parts) => return Ok((parts, None)),
+        };
+        let (tables, nesting) = (self.tables(), self.nesting(py)?);
+        let factor = by.unwrap_or(1.0);
+        let solution = enter(py, None, None, |progress| {
+            let graph = Arc::unwrap_or_clone(graph);
+            overhead::solution(graph, tables, &nesting, &costs, (&scope, factor), progress)
+        })?;
+        let parts = OverheadParts::of(&costs, scope.unit, solution.lengths, by);
+        let retimed = self.retimed(py, solution, (costs, factor), self.data_load(data_load))?;
+        Ok((parts, Some(retimed)))
+    }
+
+    /// Returns the recording cost as `without_profiler` does, without the trace at other times.
+    #[pyo3(signature = (step_time_ns, *, data_load, step_name))]
+    fn recording_cost(
+        &self,
+        py: Python<'_>,
+        step_time_ns: Option<i64>,
+        data_load: Option<&str>,
+        step_name: Option<&str>,
+    ) -> PyResult<OverheadParts> {
+        let found = self.fitted(py, step_time_ns, (data_load, step_name))?;
+        let Fitted { costs, graph, scope, by } = match found {
+            Ok(found) => found,
+            Err(parts) => return Ok(parts),
+        };
+        let (tables, nesting, factor) = (self.tables(), self.nesting(py)?, by.unwrap_or(1.0));
+        let lengths = enter(py, None, None, |progress| {
+            Lengths::of(&graph, tables, &nesting, &costs, (&scope, factor), progress)
+        })?;
+        Ok(OverheadParts::of(&costs, scope.unit, lengths, by))
+    }
+}
+
+/// The recording cost, and what it was learned from.
+struct Fitted {
+    costs: Costs,
+    graph: Arc<Graph>,
+    scope: Arc<Scope>,
+    /// The factor of the costs with which the usual window has the requested length.
+    by: Result<f64, Misfit>,
+}
+
+impl Trace {
+    /// Returns the recording cost, scaled so that the usual window takes `step_time_ns`; the answer
+    /// if it is unknown.
+    fn fitted(
+        &self,
+        py: Python<'_>,
+        step_time_ns: Option<i64>,
+        (data_load, step_name): (Option<&str>, Option<&str>),
+    ) -> PyResult<Result<Fitted, OverheadParts>> {
         let (launches, nesting) = (self.linked(py)?, self.nesting(py)?);
         let tables = self.tables();
         let costs = enter(py, None, None, |_| Ok(overhead::costs(tables, &launches, &nesting)))?;
@@ -93,11 +150,10 @@ impl Trace {
             (Ok(costs), Some(_)) if costs.are_known() => costs,
             (_, Some(_)) => overhead::usual_costs(tables, &launches, &nesting),
             (Err(NotEstimated::Profiler), None) => {
-                return Ok((OverheadParts::not_estimated(NotEstimated::Profiler), None));
+                return Ok(Err(OverheadParts::not_estimated(NotEstimated::Profiler)));
             }
             (Err(reason), None) => {
-                let parts = self.not_estimated(py, reason, (data_load, step_name))?;
-                return Ok((parts, None));
+                return Ok(Err(self.not_estimated(py, reason, (data_load, step_name))?));
             }
         };
         let graph = self.graph_for_now(py, data_load)?;
@@ -108,18 +164,9 @@ impl Trace {
                 overhead::fitted(&graph, tables, &nesting, &costs, (&scope, step_ns), progress)
             })?,
         };
-        let factor = fitted.unwrap_or(1.0);
-        let solution = enter(py, None, None, |progress| {
-            let graph = Arc::unwrap_or_clone(graph);
-            overhead::solution(graph, tables, &nesting, &costs, (&scope, factor), progress)
-        })?;
-        let parts = OverheadParts::of(&costs, scope.unit, solution.lengths, fitted);
-        let retimed = self.retimed(py, solution, (costs, factor), self.data_load(data_load))?;
-        Ok((parts, Some(retimed)))
+        Ok(Ok(Fitted { costs, graph, scope, by: fitted }))
     }
-}
 
-impl Trace {
     /// Returns the length of the usual window with the usual costs at most, for a trace that does
     /// not show its own.
     fn not_estimated(

@@ -9,8 +9,8 @@ use longpole_core::path::{self, Choice};
 use pyo3::prelude::*;
 
 use crate::arrow::Table;
-use crate::critical_path::{CriticalPath, WindowChoice};
-use crate::enter::enter;
+use crate::critical_path::{CriticalPath, WindowChoice, clock_shifts, violations};
+use crate::enter::{detached, enter};
 use crate::facts::Facts;
 use crate::trace::Trace;
 use crate::verdict::VerdictParts;
@@ -143,5 +143,34 @@ impl Trace {
         let facts =
             Facts { tables, graph, nesting, scope, inquiry, other_latencies_ns, estimate, index };
         Ok((parts, facts))
+    }
+
+    /// Returns queries about all windows of a verdict without the verdict: no gains can be asked.
+    #[pyo3(signature = (window, *, step_name))]
+    fn facts(
+        &self,
+        py: Python<'_>,
+        window: WindowChoice,
+        step_name: Option<&str>,
+    ) -> PyResult<Facts> {
+        let WindowChoice(choice) = window;
+        Ok(Facts {
+            tables: self.tables().clone(),
+            scope: self.scope_of(py, choice, step_name)?,
+            graph: self.graph(py, None)?,
+            nesting: self.nesting(py)?,
+            inquiry: path::Inquiry::default(),
+            other_latencies_ns: OnceLock::new(),
+            estimate: None,
+            index: path::FactIndex::default(),
+        })
+    }
+
+    /// Returns what the clocks of a trace contradict: the dependencies that would lead back in time,
+    /// and the timestamp shifts of devices, `(device, shift_ns)`.
+    #[allow(clippy::type_complexity)] // for Python
+    fn clock_contradictions(&self, py: Python<'_>) -> PyResult<(Table, Vec<(Option<i64>, i64)>)> {
+        let graph = self.graph(py, None)?;
+        Ok((detached(py, || violations(&graph))?, clock_shifts(&graph)))
     }
 }

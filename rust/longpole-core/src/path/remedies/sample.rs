@@ -7,7 +7,12 @@
 use std::ops::Range;
 
 use crate::graph::Graph;
-use crate::path::windows::{Moment, Opening, Scope};
+use crate::path::windows::{ENOUGH_WINDOWS, Moment, Opening, Scope};
+
+/// The number of nodes from which fewer windows represent all of them, and the fewest: they show
+/// what every window has, and what only one of them has.
+const MANY_NODES: usize = 100_000;
+const FEWEST_WINDOWS: usize = 3;
 
 /// Some windows of a scope, with their part of the graph.
 #[derive(Debug)]
@@ -19,7 +24,7 @@ pub(super) struct Sample {
 impl Sample {
     /// Returns the windows that represent a scope; `None` if these are all of its windows.
     pub(super) fn of(graph: &Graph, whole: &Scope) -> Option<Self> {
-        let windows = whole.representative();
+        let windows = whole.representative(n_enough(graph, whole));
         if windows.len() == whole.windows.len() {
             return None;
         }
@@ -40,6 +45,14 @@ impl Sample {
         let part = graph.part((from_ns, until_ns), moments.map(|moment: &Moment| moment.event()));
         Some(Self { graph: part, scope })
     }
+}
+
+/// Returns how many windows are enough: fewer if they are large.
+fn n_enough(graph: &Graph, whole: &Scope) -> usize {
+    let (window, times_ns) = (whole.window(), graph.nodes.times_ns());
+    let until = |at_ns: i64| times_ns.partition_point(|&time_ns| time_ns < at_ns);
+    let n_nodes = until(window.end_ns) - until(window.start_ns).min(until(window.end_ns));
+    (MANY_NODES / n_nodes.max(1)).clamp(FEWEST_WINDOWS, ENOUGH_WINDOWS)
 }
 
 /// Returns when the host began to launch the work that ends in a time range; at most its start.

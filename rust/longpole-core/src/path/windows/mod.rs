@@ -16,6 +16,7 @@ mod steps;
 pub use choices::whole;
 pub use model::{Choice, Moment, Opening, Window, WindowEnd};
 pub use retimed::{moved_range, moved_with};
+pub(super) use scope::ENOUGH_WINDOWS;
 pub use scope::{Reason, Scope, Unit, scope, window};
 pub use serving::{ServerIterations, ServerMark, is_of_server, server_iterations};
 pub use steps::{Marked, Step, Steps, steps};

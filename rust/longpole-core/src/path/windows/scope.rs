@@ -30,7 +30,7 @@ named! {
 }
 
 /// If a scope has more windows than this, this number of windows may represent all of them.
-const ENOUGH_WINDOWS: usize = 10;
+pub(in crate::path) const ENOUGH_WINDOWS: usize = 10;
 
 /// The reciprocal of the largest difference between the mean length of windows that represent all
 /// and the mean length of all. It is smaller than any gain that is reported, so nothing that only
@@ -108,10 +108,10 @@ impl Scope {
         &self.windows[self.shown]
     }
 
-    /// Returns the windows that represent all of them: consecutive ones around the shown one, whose
-    /// mean length is nearest to that of all windows. These are all windows if there are few, or if
+    /// Returns the windows that represent all of them: `n_enough` consecutive ones around the shown
+    /// one, whose mean length is nearest to that of all windows. These are more, or all windows, if
     /// a part of them differs too much from the rest.
-    pub fn representative(&self) -> Range<usize> {
+    pub(in crate::path) fn representative(&self, n_enough: usize) -> Range<usize> {
         let n_all = self.windows.len();
         let length_ns = |window: &Window| i128::from(window.end_ns) - i128::from(window.start_ns);
         let mut until_ns = vec![0];
@@ -119,7 +119,7 @@ impl Scope {
             until_ns.push(until_ns[until_ns.len() - 1] + length_ns(window));
         }
         let total_ns = until_ns[n_all];
-        let mut n_windows = ENOUGH_WINDOWS;
+        let mut n_windows = n_enough;
         while n_windows < n_all {
             let count = i128::try_from(n_windows).unwrap_or(1);
             let n_all_windows = i128::try_from(n_all).unwrap_or(1);
