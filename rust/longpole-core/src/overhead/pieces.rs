@@ -56,7 +56,6 @@ impl Parts {
 pub(super) struct Pieces<'a> {
     graph: &'a Graph,
     tables: &'a Tables,
-    costs: &'a Costs,
     classes: Classes,
     of_edge: Vec<Piece>,
 }
@@ -73,12 +72,7 @@ struct Piece {
 }
 
 impl<'a> Pieces<'a> {
-    pub(super) fn of(
-        graph: &'a Graph,
-        tables: &'a Tables,
-        nesting: &Nesting,
-        costs: &'a Costs,
-    ) -> Self {
+    pub(super) fn of(graph: &'a Graph, tables: &'a Tables, nesting: &Nesting) -> Self {
         let classes = Classes::of(tables, nesting);
         let class_at = |node| classes.class(graph.timeline.event(graph.nodes.event(node)));
         let piece = |edge: &Edge| {
@@ -93,12 +87,12 @@ impl<'a> Pieces<'a> {
             }
         };
         let of_edge = graph.edges.as_slice().iter().map(piece).collect();
-        Self { graph, tables, costs, classes, of_edge }
+        Self { graph, tables, classes, of_edge }
     }
 
     /// Returns the cost contained in each edge, one row per edge.
-    pub(super) fn costs_ns(&self, at: At) -> Vec<i64> {
-        let parts: Vec<_> = Class::ALL.iter().map(|&class| self.parts(class, at)).collect();
+    pub(super) fn costs_ns(&self, costs: &Costs, at: At) -> Vec<i64> {
+        let parts: Vec<_> = Class::ALL.iter().map(|&class| parts(costs, class, at)).collect();
         let parts_of =
             |class: Option<Class>| class.map_or_else(Parts::default, |class| parts[class as usize]);
         let cost_ns = |piece: &Piece| {
@@ -107,18 +101,19 @@ impl<'a> Pieces<'a> {
             left_ns + target.before_ns
         };
         let mut found: Vec<_> = self.of_edge.iter().map(cost_ns).collect();
-        add_nodes(&mut found, self.graph, &self.classes, self.costs.node_ns[at as usize]);
+        add_nodes(&mut found, self.graph, &self.classes, costs.node_ns[at as usize]);
         add_own_work(&mut found, self.graph, self.tables);
         found
     }
+}
 
-    fn parts(&self, class: Class, at: At) -> Parts {
-        // A graph launch costs as much as other launches, plus the cost of its nodes.
-        let of_class = if class == Class::GraphLaunch { Class::Launch } else { class };
-        let cost = self.costs.of(of_class).or_else(|| self.costs.of(Class::NestedOperator));
-        let cost = cost.or_else(|| self.costs.of(Class::OuterOperator));
-        Parts::of(class, cost.map_or(0, |cost| at.of(cost)), self.costs.before)
-    }
+/// Returns the parts of the cost of one event.
+fn parts(costs: &Costs, class: Class, at: At) -> Parts {
+    // A graph launch costs as much as other launches, plus the cost of its nodes.
+    let of_class = if class == Class::GraphLaunch { Class::Launch } else { class };
+    let cost = costs.of(of_class).or_else(|| costs.of(Class::NestedOperator));
+    let cost = cost.or_else(|| costs.of(Class::OuterOperator));
+    Parts::of(class, cost.map_or(0, |cost| at.of(cost)), costs.before)
 }
 
 /// Adds the cost of graph nodes to the calls that launch them.

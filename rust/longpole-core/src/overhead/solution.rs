@@ -56,12 +56,23 @@ impl Lengths {
         (scope, factor): (&Scope, f64),
         progress: Progress<'_>,
     ) -> Result<Self> {
+        let pieces = Pieces::of(graph, tables, nesting);
         let latencies_ns = path::latencies_ns(graph);
-        let together = costs.together();
-        let pieces = Pieces::of(graph, tables, nesting, &together);
+        Self::with(graph, &latencies_ns, (costs, &pieces), (scope, factor), progress)
+    }
+
+    fn with(
+        graph: &Graph,
+        latencies_ns: &[i64],
+        (costs, pieces): (&Costs, &Pieces),
+        (scope, factor): (&Scope, f64),
+        progress: Progress<'_>,
+    ) -> Result<Self> {
         let recorded_ns = usual_ns(graph, scope, graph.nodes.times_ns());
+        let together = costs.together();
         let length_ns = |at, factor| {
-            let times_ns = times_ns(graph, &latencies_ns, &pieces.costs_ns(at), factor, progress)?;
+            let costs_ns = pieces.costs_ns(&together, at);
+            let times_ns = times_ns(graph, latencies_ns, &costs_ns, factor, progress)?;
             Result::Ok(usual_ns(graph, scope, &times_ns).min(recorded_ns))
         };
         let (usual_ns, least_ns) = (length_ns(At::Usual, factor)?, length_ns(At::Most, 1.0)?);
@@ -118,11 +129,14 @@ pub fn solution(
     (scope, factor): (&Scope, f64),
     progress: Progress<'_>,
 ) -> Result<Solution> {
-    let lengths = Lengths::of(&graph, tables, nesting, costs, (scope, factor), progress)?;
-    let times_ns = {
-        let costs_ns = Pieces::of(&graph, tables, nesting, costs).costs_ns(At::Usual);
-        times_ns(&graph, &path::latencies_ns(&graph), &costs_ns, factor, progress)?
-    };
+    let latencies_ns = path::latencies_ns(&graph);
+    let pieces = Pieces::of(&graph, tables, nesting);
+    let (of_graph, about) = ((costs, &pieces), (scope, factor));
+    let lengths = Lengths::with(&graph, &latencies_ns, of_graph, about, progress)?;
+    let costs_ns = pieces.costs_ns(costs, At::Usual);
+    drop(pieces);
+    let times_ns = times_ns(&graph, &latencies_ns, &costs_ns, factor, progress)?;
+    drop((latencies_ns, costs_ns));
     let tables = moved_tables(&graph, tables, &times_ns);
     drop(times_ns);
     let graph = graph.retimed(&tables);
@@ -144,7 +158,7 @@ pub fn fitted(
     progress: Progress<'_>,
 ) -> Result<std::result::Result<f64, Misfit>> {
     let latencies_ns = path::latencies_ns(graph);
-    let costs_ns = Pieces::of(graph, tables, nesting, costs).costs_ns(At::Usual);
+    let costs_ns = Pieces::of(graph, tables, nesting).costs_ns(costs, At::Usual);
     let length_ns = |factor: f64| {
         let times_ns = times_ns(graph, &latencies_ns, &costs_ns, factor, progress)?;
         Result::Ok(usual_ns(graph, scope, &times_ns))
@@ -307,10 +321,10 @@ pub fn latency_bounds_ns(
     (costs, factor): (&Costs, f64),
 ) -> [Vec<i64>; 2] {
     let latencies_ns = path::latencies_ns(graph);
-    let pieces = Pieces::of(graph, tables, nesting, costs);
-    let usual_ns = pieces.costs_ns(At::Usual);
+    let pieces = Pieces::of(graph, tables, nesting);
+    let usual_ns = pieces.costs_ns(costs, At::Usual);
     [At::Most, At::Least].map(|at| {
-        let other_ns = pieces.costs_ns(at);
+        let other_ns = pieces.costs_ns(costs, at);
         let bound_ns = |(number, edge): (usize, &Edge)| {
             let latency_ns = latencies_ns[number];
             let more_ns = scaled(usual_ns[number] - other_ns[number], factor);
