@@ -65,19 +65,30 @@ def test_ten_of_many_equal_steps_have_the_gains_of_few():
         assert many[name] == pytest.approx(gains, abs=0.08), name
 
 
-def _queued(kernel_us, n=60):
-    """Build steps of 40 launches, 20 us apart, whose kernels run one after another."""
+def test_three_large_steps_have_the_gains_of_all():
+    trace = _queued(15, n=7, n_launches=5_700)
+    few, every = trace.verdict(), _of_all_steps(trace)
+    assert (len(few.remedy_steps), len(every.remedy_steps)) == (3, 6)
+    assert few.window.number in few.remedy_steps
+    assert few.gains == every.gains
+    for name, gains in _saves(every).items():
+        assert _saves(few)[name] == pytest.approx(gains, abs=0.04), name
+
+
+def _queued(kernel_us, n=60, n_launches=40):
+    """Build steps of launches that are 20 us apart, whose kernels run one after another."""
     builder, free_us = TraceBuilder(), 0
+    length_us = 100 + 20 * n_launches
     for step in range(n):
-        begin = 900 * step
-        builder.step(step, (begin, begin + 900))
-        for number in range(40):
+        begin = length_us * step
+        builder.step(step, (begin, begin + length_us))
+        for number in range(n_launches):
             at = begin + 20 * number
             builder.operator("aten::relu", (at, at + 12))
             start = max(free_us, at + 10)
             free_us = start + kernel_us
             builder.launch("relu", call=(at + 4, at + 8), work=(start, free_us))
-        builder.python(SAVE, (begin + 810, begin + 880))
+        builder.python(SAVE, (begin + length_us - 90, begin + length_us - 20))
     return builder.read()
 
 
