@@ -93,7 +93,8 @@ def program_notes(trace: Trace) -> tuple[ProgramNote, ...]:
         core = trace.core.facts(window, step_name=None)
     except LongpoleError:
         return ()
-    parts = cast("VerdictParts", {})  # the rules ask for events, not for gains
+    # The rules ask for events, not for gains.
+    parts = cast("VerdictParts", {"unit": trace.scope(Question())[0]})
     facts = Facts(core, parts, options_for(trace.core), trace.device_properties)
     found = [(rule, rule.find(trace, facts)) for rule in RULES]
     return tuple(
