@@ -11,7 +11,12 @@ from formats.test_rocprof import assert_same_program, launches, told
 from longpole import read_trace
 from longpole.formats.convert.repaired import repair
 from oracles.simulator import simulate
-from oracles.simulator.rocpd import write_rocprof_json
+from oracles.simulator.rocpd import (
+    ACCUMULATION_REGISTERS,
+    VECTOR_REGISTERS,
+    write_rocpd,
+    write_rocprof_json,
+)
 from oracles.simulator.rocprof_csv import write_rocprof_csv, write_rocprof_v1, write_rocprof_v2
 
 SEEDS, LONG_SEEDS = 6, 200
@@ -277,3 +282,18 @@ def test_times_with_fractions_of_a_nanosecond_are_rounded(tmp_path):
     assert codes(trace) == {}
     shown = trace.events.select("start_ns", "duration_ns", "correlation").rows()
     assert shown == [(564450429888575, 6460, 1), (564_500_000_000_000, 0, 2)]
+
+
+def test_every_format_has_the_registers_of_a_work_item(tmp_path):
+    """They limit the occupancy, with those for accumulation."""
+    run = simulate("training", seed=1, steps=2)
+    (tmp_path / "csv").mkdir()
+    paths = [*training(tmp_path / "csv").values()][-1:]
+    for write, name in ((write_rocprof_json, "results.json"), (write_rocpd, "results.db")):
+        write(run, tmp_path / name)
+        paths.append(tmp_path / name)
+    for path in paths:
+        kernels = longpole.kernels(read_trace(path))
+        registers = VECTOR_REGISTERS + ACCUMULATION_REGISTERS
+        assert set(kernels["registers"].drop_nulls()) == {registers}, path
+        assert set(kernels.filter(pl.col("kind") == "kernel")["registers"]) == {registers}

@@ -89,15 +89,44 @@ def test_the_table_of_kernels_has_the_launch_of_the_longest_one():
     assert row["n_short"] == 0
 
 
-def test_of_hip_the_blocks_are_known_and_the_occupancy_is_not():
-    amd = [{"id": 0, "name": "AMD Instinct MI300X", "warpSize": 64, "numSms": 304}]
-    amd[0] |= {"computeMajor": 9, "computeMinor": 0, "regsPerBlock": 65536}
-    trace = kernel(devices=amd, call="hipLaunchKernel", **LAUNCH, **RESOURCES)
+AMD = {"id": 0, "name": "AMD Instinct MI300X", "warpSize": 64, "numSms": 304}
+
+
+def test_of_hip_the_occupancy_is_known_if_registers_are_recorded():
+    """The profiler of PyTorch records none, and RDNA has rules of its own."""
+    amd = [AMD | {"computeMajor": 9, "computeMinor": 4, "regsPerBlock": 131072}]
+    trace = kernel(devices=amd, call="hipLaunchKernel", **LAUNCH)
     [row] = longpole.kernels(trace).to_dicts()
     assert row["blocks_per_processor"] == 264 / 304
     assert (row["waves"], row["occupancy"], row["occupancy_limit"]) == (None, None, None)
     look = longpole.roofline(trace).look
     assert look == "rocprof-compute profile -n kernel -k gemm -- COMMAND"
+    [known] = longpole.kernels(kernel(devices=amd, **LAUNCH, **RESOURCES)).to_dicts()
+    assert (known["occupancy"], known["occupancy_limit"], known["waves"]) == (
+        1,
+        None,
+        264 / 304 / 8,
+    )
+    radeon = [AMD | {"name": "AMD Radeon RX 7900 XTX"}]
+    [unknown] = longpole.kernels(kernel(devices=radeon, **LAUNCH, **RESOURCES)).to_dicts()
+    assert unknown["occupancy"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "launch", "expected"),
+    [
+        ("MI300X", (256, 128, 0), (4, 0.5, "registers")),
+        ("MI300X", (256, 129, 0), (3, 0.375, "registers")),  # 136 registers are allocated
+        ("MI300X", (64, 24, 0), (32, 1, None)),
+        ("MI300X", (128, 24, 0), (16, 1, None)),
+        ("MI300X", (64, 24, 4096), (16, 0.5, "shared memory")),
+        ("MI355X", (64, 24, 4096), (32, 1, None)),  # 160 KiB of local memory
+        ("MI250X", (1024, 64, 0), (2, 1, None)),
+        ("MI210", (1024, 512, 0), None),
+    ],
+)
+def test_compute_units_hold_what_llvm_computes(name, launch, expected):
+    assert occupancy(processor_of({"name": f"AMD Instinct {name}"}), *launch) == expected
 
 
 def test_a_processor_of_an_unknown_generation_is_unknown():
@@ -110,7 +139,7 @@ def test_resources_that_a_profiler_does_not_describe_are_those_of_the_generation
     """XProf writes the name and the compute capability."""
     described = {"computeMajor": 9, "computeMinor": 0, "name": "NVIDIA H100 80GB HBM3"}
     assert processor_of(described) == OF_H100
-    assert processor_of(described | {"name": "AMD Instinct MI250X"}) is None
+    assert processor_of(described | {"name": "AMD Instinct MI100"}) is None
     assert processor_of(described | {"warpSize": 64}) is None
 
 

@@ -33,7 +33,7 @@ class LaunchShape(Row):
     block_threads: int | None
     """Threads of a block."""
     registers: int | None
-    """Registers of a thread."""
+    """Registers of a thread (on AMD: vector registers, with those for accumulation)."""
     shared_bytes: int | None
     """Shared memory of a block (on AMD: LDS)."""
     blocks_per_processor: float | None
@@ -43,7 +43,8 @@ class LaunchShape(Row):
     """Blocks divided by those that are resident on the device at once. A last wave that is mostly
     empty costs as much as a full one."""
     occupancy: float | None
-    """Theoretical occupancy: resident warps as a share of the most that are possible."""
+    """Theoretical occupancy: resident warps (on AMD: waves) as a share of the most that are
+    possible."""
     occupancy_limit: str | None
     """What limits the occupancy: registers, shared memory or block size; null at 100 %."""
 

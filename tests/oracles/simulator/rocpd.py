@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from .kineto import Record
     from .run import Run
 
+VECTOR_REGISTERS: Final = 72
+ACCUMULATION_REGISTERS: Final = 32
+"""Registers of each work item of all kernels."""
+
 _ID: Final = "_00001234_5678_7abc_8def_0123456789ab"
 _COLUMNS: Final = {
     "rocpd_string": "id INTEGER NOT NULL PRIMARY KEY, guid TEXT, string TEXT NOT NULL",
@@ -27,7 +31,8 @@ _COLUMNS: Final = {
     "rocpd_info_agent": "id INTEGER NOT NULL PRIMARY KEY, guid TEXT, type TEXT,"
     " absolute_index INTEGER, logical_index INTEGER, name TEXT, product_name TEXT",
     "rocpd_info_kernel_symbol": "id INTEGER NOT NULL PRIMARY KEY, guid TEXT, kernel_name TEXT,"
-    " display_name TEXT",
+    f" display_name TEXT, arch_vgpr_count INTEGER DEFAULT {VECTOR_REGISTERS},"
+    f" accum_vgpr_count INTEGER DEFAULT {ACCUMULATION_REGISTERS}",
     "rocpd_event": "id INTEGER NOT NULL PRIMARY KEY, guid TEXT, category_id INTEGER,"
     " stack_id INTEGER, extdata TEXT",
 }
@@ -266,7 +271,13 @@ class _Document:
                 "marker_api": self._markers,
             },
             "kernel_symbols": [
-                {"kernel_id": number, "kernel_name": name, "formatted_kernel_name": name}
+                {
+                    "kernel_id": number,
+                    "kernel_name": name,
+                    "formatted_kernel_name": name,
+                    "arch_vgpr_count": VECTOR_REGISTERS,
+                    "accum_vgpr_count": ACCUMULATION_REGISTERS,
+                }
                 for name, number in self._symbols.items()
             ],
             "buffer_records": self._buffers,

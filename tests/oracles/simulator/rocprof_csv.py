@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from .rocpd import direction, written
+from .rocpd import ACCUMULATION_REGISTERS, VECTOR_REGISTERS, direction, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -126,6 +126,8 @@ def _kernel(entry: Record, number: int) -> dict[str, Any]:
         **_times(entry),
         "LDS_Block_Size": args["shared memory"],
         "Scratch_Size": 0,
+        "VGPR_Count": VECTOR_REGISTERS,
+        "Accum_VGPR_Count": ACCUMULATION_REGISTERS,
         **{f"Workgroup_Size_{axis}": block[place] for place, axis in enumerate("XYZ")},
         **{f"Grid_Size_{axis}": grid[place] * block[place] for place, axis in enumerate("XYZ")},
     }

@@ -9,11 +9,13 @@ use crate::read::records::{Record, Records};
 use crate::tables::{ArgValue, EventKind, Place};
 
 /// The arguments of events, with Kineto's names; the constants are their indices.
-pub(super) const ARGUMENTS: &[&str] = &["grid", "block", "shared memory", "bytes"];
+pub(super) const ARGUMENTS: &[&str] =
+    &["grid", "block", "shared memory", "bytes", "registers per thread"];
 const GRID: usize = 0;
 const BLOCK: usize = 1;
 const SHARED_MEMORY: usize = 2;
 const BYTES: usize = 3;
+const REGISTERS: usize = 4;
 
 const IDS_OF_RECORDING: i64 = 10_000_000_000;
 
@@ -35,6 +37,20 @@ pub(super) struct Launch {
     pub(super) blocks: [Option<i64>; 3],
     pub(super) block: [Option<i64>; 3],
     pub(super) shared_memory: Option<i64>,
+    /// Vector registers of a work item, with those for accumulation.
+    pub(super) registers: Option<i64>,
+}
+
+/// What is known about a kernel before it is launched.
+#[derive(Clone, Copy)]
+pub(super) struct Symbol {
+    pub(super) name: StringId,
+    pub(super) registers: Option<i64>,
+}
+
+/// Returns the sum of the vector registers and those for accumulation.
+pub(super) fn registers(vector: Option<i64>, accumulation: Option<i64>) -> Option<i64> {
+    vector?.checked_add(accumulation.unwrap_or(0))
 }
 
 /// Returns a correlation id that is unique in the file, because each recording and process counts
@@ -64,6 +80,8 @@ pub(super) fn kernel(
     }
     let shared = launch.shared_memory.map(ArgValue::Integer);
     records.argument(event, category, SHARED_MEMORY, shared);
+    let registers = launch.registers.map(ArgValue::Integer);
+    records.argument(event, category, REGISTERS, registers);
     Some(event)
 }
 

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use super::activities::{
     ARGUMENTS, Activity, Devices, Launch, kernel, kind_of_interface, memory_copy, of_recording,
-    thread,
+    registers, thread,
 };
 use super::layout::{Refused, Rows as Kind, files, rows_of, rows_with};
 use crate::diagnostics::{Code, Diagnostics};
@@ -167,6 +167,10 @@ impl<'a> Trace<'a> {
             work_items: columns.work_items.map(|size| self.size(size, row)),
             block: columns.block.map(|size| self.size(size, row)),
             shared_memory: self.size(columns.shared_memory, row),
+            registers: registers(
+                self.size(columns.registers, row),
+                self.size(columns.accumulation, row),
+            ),
             ..Launch::default()
         };
         let name = row.text(columns.kernel).map(|name| self.records.text(name));
@@ -370,6 +374,8 @@ struct Columns {
     work_items: [Option<usize>; 3],
     block: [Option<usize>; 3],
     shared_memory: Option<usize>,
+    registers: Option<usize>,
+    accumulation: Option<usize>,
     direction: Option<usize>,
     from: Option<usize>,
     to: Option<usize>,
@@ -404,6 +410,8 @@ impl Columns {
             block: axes("workgroupsize"),
             shared_memory: any(["ldsblocksize", "groupsegmentsize"])
                 .or_else(|| any(["ldsperworkgroup", "lds"])),
+            registers: any(["vgprcount", "archvgpr"]),
+            accumulation: any(["accumvgprcount", "accumvgpr"]),
             direction: one("direction"),
             from: one("sourceagentid"),
             to: one("destinationagentid"),

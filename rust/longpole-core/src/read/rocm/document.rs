@@ -13,7 +13,8 @@ use serde::de::{
 
 use super::activities::Devices;
 use super::activities::{
-    ARGUMENTS, Activity, Launch, kernel, kind_of_interface, memory_copy, of_recording, thread,
+    ARGUMENTS, Activity, Launch, Symbol, kernel, kind_of_interface, memory_copy, of_recording,
+    registers, thread,
 };
 use super::fields::{Fields, Paths};
 use crate::diagnostics::{Code, Diagnostics};
@@ -137,7 +138,7 @@ struct Process {
     /// Its index in the document, from 1.
     place: i64,
     number: Option<i64>,
-    kernels: HashMap<i64, StringId>,
+    kernels: HashMap<i64, Symbol>,
     /// The names of operations, by interface.
     operations: Vec<(String, Vec<String>)>,
     /// The texts of markers, by correlation id.
@@ -333,7 +334,13 @@ impl Trace<'_> {
                 self.next(&paths, list)?.map(|one| self.agent(&one))
             }
             List::Symbols => {
-                let paths = ["kernel_id", "formatted_kernel_name", "kernel_name"];
+                let paths = [
+                    "kernel_id",
+                    "formatted_kernel_name",
+                    "kernel_name",
+                    "arch_vgpr_count",
+                    "accum_vgpr_count",
+                ];
                 self.next(&paths, list)?.map(|one| self.symbol(&one))
             }
             List::Markers => self.next(&["key", "value"], list)?.map(|one| self.marker(&one)),
@@ -401,11 +408,12 @@ impl Trace<'_> {
         }
     }
 
-    fn symbol(&mut self, one: &Fields<3>) {
+    fn symbol(&mut self, one: &Fields<5>) {
         let name = one.text(1).filter(|name| !name.is_empty()).or(one.text(2));
         if let (Some(number), Some(name)) = (one.integer(0), name) {
             let name = self.records.tables.strings.intern(name);
-            self.process.kernels.insert(number, name);
+            let registers = registers(one.integer(3), one.integer(4));
+            self.process.kernels.insert(number, Symbol { name, registers });
         }
     }
 
@@ -424,14 +432,15 @@ impl Trace<'_> {
             device: self.devices.of_agent(one.integer(5)),
             stream: one.integer(4).or(one.integer(6)),
         };
+        let symbol = one.integer(7).and_then(|number| self.process.kernels.get(&number).copied());
         let launch = Launch {
             work_items: [9, 10, 11].map(|place| one.integer(place)),
             block: [12, 13, 14].map(|place| one.integer(place)),
             shared_memory: one.integer(8),
+            registers: symbol.and_then(|symbol| symbol.registers),
             ..Launch::default()
         };
-        let name = one.integer(7).and_then(|number| self.process.kernels.get(&number).copied());
-        kernel(&activity, &launch, name, &mut self.records);
+        kernel(&activity, &launch, symbol.map(|symbol| symbol.name), &mut self.records);
     }
 
     fn copy(&mut self, one: &Fields<10>) {

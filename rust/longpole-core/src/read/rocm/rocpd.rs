@@ -8,13 +8,13 @@ use std::ops::ControlFlow;
 
 use super::activities::Devices;
 use super::activities::{
-    ARGUMENTS, Activity, Launch, kernel, kind_of_interface, memory_copy, of_recording, thread,
+    ARGUMENTS, Activity, Launch, Symbol, kernel, kind_of_interface, memory_copy, of_recording,
+    registers, thread,
 };
 use serde_json::Value;
 
 use crate::diagnostics::Code;
 use crate::error::Result;
-use crate::ids::StringId;
 use crate::progress::Progress;
 use crate::read::options::Options;
 use crate::read::records::{Record, Records};
@@ -99,7 +99,7 @@ struct Recording<'a> {
     number: i64,
     id: &'a str,
     devices: Devices,
-    kernels: HashMap<i64, StringId>,
+    kernels: HashMap<i64, Symbol>,
     tracks: HashMap<i64, Track>,
     /// The system id of each process and thread.
     processes: Numbers,
@@ -192,11 +192,12 @@ impl<'a> Recording<'a> {
                 it.devices.add(agent, device, name.as_deref());
             }
         })?;
-        let columns = ["id", "display_name|kernel_name"];
+        let columns = ["id", "display_name|kernel_name", "arch_vgpr_count", "accum_vgpr_count"];
         self.each("rocpd_info_kernel_symbol", &columns, |it, row| {
             if let (Some(kernel), Some(name)) = (row.integer(0), row.text(1)) {
                 let name = it.reading.records.text(name);
-                it.kernels.insert(kernel, name);
+                let registers = registers(row.integer(2), row.integer(3));
+                it.kernels.insert(kernel, Symbol { name, registers });
             }
         })?;
         self.each("rocpd_info_process", &["id", "pid"], |it, row| {
@@ -218,13 +219,15 @@ impl<'a> Recording<'a> {
             let [agent, symbol, shared_memory] = row.integers(FIRST);
             let event = it.event(row);
             let activity = it.activity(row, &event, agent);
+            let symbol = symbol.and_then(|symbol| it.kernels.get(&symbol).copied());
             let launch = Launch {
                 work_items: row.integers(FIRST + 3),
                 block: row.integers(FIRST + 6),
                 shared_memory,
+                registers: symbol.and_then(|symbol| symbol.registers),
                 ..Launch::default()
             };
-            let name = symbol.and_then(|symbol| it.kernels.get(&symbol).copied());
+            let name = symbol.map(|symbol| symbol.name);
             kernel(&activity, &launch, name, &mut it.reading.records);
         })?;
         self.each(COPIES, &[&COMMON, COPY].concat(), |it, row| {
