@@ -96,7 +96,8 @@ mod tests {
         let tables = read_bytes(AHEAD.as_bytes(), &Options::default()).unwrap();
         let launches = link::launches(&tables, &silent).unwrap();
         let reason = |choice| scope(&tables, &launches, &choice, None).unwrap().reason;
-        let ahead = "the host runs ahead: the host work of this step lies before this window";
+        let ahead =
+            "the host runs ahead by one step: the host work of this step lies before this window";
         let found = reason(Choice::Step(2, WindowEnd::Period));
         assert_eq!((&*found.text, &*found.clause), (&*format!("as asked; {ahead}"), ahead));
         assert_eq!(reason(Choice::Step(2, WindowEnd::Last)).text, "as asked");
