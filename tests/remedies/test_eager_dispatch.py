@@ -51,15 +51,15 @@ def train(
 
 def test_all_calls_but_the_first_go_and_their_launches_may_go(said):
     found = remedy_of("eager_dispatch", steps(STEP_US, train(EAGER)))
-    assert abs(found.gain.low - 9 * 90 / STEP_US) < 0.01, found
-    assert abs(found.gain.high - 9 * 120 / STEP_US) < 0.01, found
+    assert abs(found.gain.value - 9 * 90 / STEP_US) < 0.01, found
+    assert abs(found.gain.high - 9 * 120 / STEP_US - 0.3 * found.gain.value) < 0.01, found
     assert (found.name, found.advice) == (LOSS, f"Compile {LOSS} with `jax.jit`")
     said(found.evidence)
 
 
 def test_a_thread_of_xla_that_waits_for_work_does_not_limit_the_gain():
     found = remedy_of("eager_dispatch", steps(STEP_US, train(EAGER, worker=True)))
-    assert abs(found.gain.low - 9 * 90 / STEP_US) < 0.01, found
+    assert abs(found.gain.value - 9 * 90 / STEP_US) < 0.01, found
 
 
 def test_without_stacks_no_function_is_named():

@@ -36,8 +36,9 @@ def found_in(kernels):
 def test_a_batch_norm_of_inference_takes_no_pass_of_its_own(said):
     found = found_in([CONVOLUTION, norm(), RELU] * 4)
     # At least, one kernel of 120 us does the work of both; at most, the batch norm is gone.
-    assert found.gain.low == pytest.approx(80 / 400, abs=0.01)
-    assert found.gain.high == pytest.approx(120 / 400, abs=0.01)
+    assert found.gain.value == pytest.approx(80 / 400, abs=0.01)
+    unmeasured = 0.3 * found.gain.value
+    assert found.gain.high == pytest.approx(120 / 400 + unmeasured, abs=0.01)
     assert found.named
     said(found.evidence)
 

@@ -552,7 +552,7 @@ def test_a_function_that_captures_a_graph_is_recorded_too_early(said):
     found = remedy_of("warm_up", once)
     assert found.advice.startswith("Record a later step")
     said(found.evidence)
-    assert found.gain.low == pytest.approx(0.77, abs=0.02)
+    assert found.gain.value == pytest.approx(0.77, abs=0.02)
     again = remedy_of("warm_up", steps(1_000, fill))
     said(again.advice)
 

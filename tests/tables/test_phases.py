@@ -144,9 +144,9 @@ def test_activities_without_a_launch_are_in_a_row_of_their_own():
 def closed(trace, window):
     """Return the rows; they sum to the window on threads, and to the breakdown on devices."""
     rows = longpole.phases(trace, window).rows
-    hosts, devices = trace.core.phase_times(window.span)
+    hosts, devices = trace.core.phase_times(window.span, window.on_host.span)
     n_threads = len({row["lane"] for row in hosts.to_dicts()})
-    assert rows["host_ns"].sum() == n_threads * window.duration_ns
+    assert rows["host_ns"].sum() == n_threads * window.on_host.duration_ns
     assert min((row["duration_ns"] for row in hosts.to_dicts()), default=0) >= 0
     whole = longpole.breakdown(trace, window).group_by("device", maintain_order=True).first()
     names = ["compute_ns", "communication_ns", "copy_ns", "count"]

@@ -427,5 +427,5 @@ def test_a_step_that_is_left_out_and_differs_much_is_named(first_us, told, tmp_p
     path = builder.write(tmp_path / "trace.json")
     assert run(["summary", str(path)]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert ("Step 2 takes" in printed) == (told is not None)
+    assert ("Step 2 took" in printed) == (told is not None)
     assert told is None or told in printed

@@ -208,12 +208,12 @@ class Side:
     def path(self) -> CriticalPath:
         """Return the critical path through all steps."""
         start_ns, end_ns = self.steps["window_start_ns"][0], self.steps["window_end_ns"][-1]
-        return self._path_of(between=(start_ns, end_ns))
+        return self._path_between((start_ns, end_ns))
 
-    def _path_of(self, **window: Any) -> CriticalPath:
-        """Return the path of another window, with the same names of steps and data loaders."""
-        asked = self.answer.question.about(**window)
-        return self.trace.path_of(asked, "period", "binding")
+    def _path_between(self, times_ns: tuple[int, int]) -> CriticalPath:
+        """Return the path between two times, with the same names of steps and data loaders."""
+        asked = self.answer.question.about(between=times_ns)
+        return self.trace.path_of(asked, "period", "binding", times_ns)
 
     @property
     def account_path(self) -> CriticalPath:
@@ -237,10 +237,11 @@ class Side:
             return self.path
         if row not in self._step_paths:
             times_ns = (self.steps["window_start_ns"][row], self.steps["window_end_ns"][row])
+            asked = self.answer.question.about(step=self.steps["step"][row])
             self._step_paths[row] = (
-                self._path_of(step=self.steps["step"][row])
+                self.trace.path_of(asked, "period", "binding")
                 if self.unit == "step"
-                else self._path_of(between=times_ns)
+                else self._path_between(times_ns)
             )
         return self._step_paths[row]
 

@@ -107,11 +107,14 @@ def extended(gain: Gain, other: Gain) -> Gain:
 def unmeasured(gain: Gain, own: float, most: float = 1.0) -> Gain:
     """Widen a gain, of which `own` is what a mechanism saves whose effect was not measured.
 
-    No upper bound exceeds `most`.
+    It is the same part of the lower bound as of the gain. No upper bound exceeds `most`.
     """
-    less, more = (abs(it - 1) * max(own, 0.0) for it in UNMEASURED)
-    high = max(min(gain.high + more, most), gain.high)
-    bounds = (min(gain.low, max(gain.low - less, 0.0)), high, gain.low_by, gain.high_by)
+    least, greatest = UNMEASURED
+    own = max(own, 0.0)
+    part = min(own / gain.value, 1.0) if gain.value > 0 else 1.0
+    low = min(gain.low, gain.low * (1 - (1 - least) * part))
+    high = max(min(gain.high + (greatest - 1) * own, most), gain.high)
+    bounds = (low, high, gain.low_by, gain.high_by)
     return _gain((gain.duration_ns, gain.value, bounds, [*gain.sides]))
 
 

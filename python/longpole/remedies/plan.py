@@ -467,8 +467,10 @@ def _lines(facts: Facts, ones: Sequence[Candidate]) -> tuple[Line, ...]:
             then = Saving(low, gain.value - least, high)
         if not one.remedy.is_measured:
             of_unmeasured += then.value
-            less, more = ((it - 1) * max(then.value, 0.0) for it in UNMEASURED)
-            then = replace(then, low=then.low + less, high=min(then.high + more, 1.0))
+            part, times = UNMEASURED
+            more = (times - 1) * max(then.value, 0.0)
+            low = min(then.low, part * then.low)
+            then = replace(then, low=low, high=min(then.high + more, 1.0))
         total = unmeasured(gain, of_unmeasured) if of_unmeasured else gain
         lines.append(Line(one.remedy, one.found, then, total))
         before, least, most_before = gain, gain.value, all_most

@@ -418,14 +418,19 @@ class Trace(TraceTables):
         """
         return self.path_of(Question(step=step, **question), end, method)
 
-    def path_of(self, question: Question, end: End, method: str) -> CriticalPath:
-        """Compute the critical path of a window; see `critical_path`."""
+    def path_of(
+        self, question: Question, end: End, method: str, now: tuple[int, int] | None = None
+    ) -> CriticalPath:
+        """Compute the critical path of a window; see `critical_path`.
+
+        `now` are two times of this trace, where those of a question are times as recorded.
+        """
         from longpole.engine.critical_path.path import CriticalPath
 
         if method not in {"binding", "longest"}:
             message = f'method is "binding" or "longest", not {method!r}'
             raise ValueError(message)
-        window = question.core_window(end)
+        window = question.core_window(end) if now is None else ("now", *now)
         with blaming(self.damage):
             core = self._core.critical_path(
                 window,

@@ -35,7 +35,8 @@ pub(crate) struct CriticalPath {
 }
 
 /// A window, as `("whole",)`, `("usual",)`, `("step", number, end)`, `("annotation", name,
-/// instance, end)` or `("between", start_ns, end_ns)`.
+/// instance, end)` or `("between", start_ns, end_ns)`; with `"now"`, two times are those of events
+/// without the profiler.
 pub(crate) struct WindowChoice(pub(crate) Choice);
 
 impl<'py> FromPyObject<'_, 'py> for WindowChoice {
@@ -53,6 +54,7 @@ impl<'py> FromPyObject<'_, 'py> for WindowChoice {
             "between" => {
                 Choice::Between(object.get_item(1)?.extract()?, object.get_item(2)?.extract()?)
             }
+            "now" => Choice::Now(object.get_item(1)?.extract()?, object.get_item(2)?.extract()?),
             "usual" => Choice::Usual,
             "whole" => Choice::Whole,
             other => {

@@ -200,7 +200,7 @@ impl Trace {
             return Ok(Arc::clone(scope));
         }
         let launches = self.linked(py)?;
-        let find = || match &self.recorded {
+        let find = || match self.recorded_for(&asked.0) {
             Some(recorded) => path::scope(recorded, &launches, &asked.0, step_name)
                 .map(|scope| scope.retimed(recorded, &self.tables)),
             None => path::scope(&self.tables, &launches, &asked.0, step_name),
@@ -208,6 +208,11 @@ impl Trace {
         let found = Arc::new(enter(py, None, None, |_| find())?);
         *known() = Some((asked, Arc::clone(&found)));
         Ok(found)
+    }
+
+    /// Returns the tables in which a choice is looked up, if these are not those of this trace.
+    fn recorded_for(&self, choice: &Choice) -> Option<&Tables> {
+        self.recorded.as_ref().filter(|_| !matches!(choice, Choice::Now(..)))
     }
 
     /// Returns the window of a choice.
@@ -221,7 +226,7 @@ impl Trace {
             return Ok(self.scope_of(py, choice, step_name)?.window().clone());
         }
         let launches = self.linked(py)?;
-        enter(py, None, None, |_| match &self.recorded {
+        enter(py, None, None, |_| match self.recorded_for(&choice) {
             Some(recorded) => path::window(recorded, &launches, &choice, step_name)
                 .map(|window| window.retimed(recorded, &self.tables)),
             None => path::window(&self.tables, &launches, &choice, step_name),

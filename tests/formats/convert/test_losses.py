@@ -33,6 +33,14 @@ def losses(trace):
     return sorted(tuple(row.values()) for row in trace.core.losses().to_dicts())
 
 
+def status_of(trace):
+    """Return the status of the verdict; None if nothing is left to answer about."""
+    try:
+        return trace.verdict().status
+    except longpole.WindowError:
+        return None
+
+
 def written(run, form, path):
     """Write a run in the format of a profiler."""
     of_file = {"nsight": write_nsight, "rocpd": write_rocpd, "rocprof": write_rocprof_json}
@@ -82,7 +90,7 @@ def test_a_converted_file_has_the_losses_and_the_doubt_of_its_source(form, way, 
         if trace.damage is not None:
             assert back.damage.is_grave == trace.damage.is_grave
             assert "was converted from a file that is damaged" in back.damage.sentence
-        assert back.verdict().status == trace.verdict().status
+        assert status_of(back) == status_of(trace)
     assert n_damaged > 3
 
 

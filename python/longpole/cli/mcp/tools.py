@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 Answer = dict[str, Any]
 
-_WINDOW: Final = ("step", "window", "step_name", "step_time")
+_CHOICE: Final = ("step", "window", "step_name")
+_WINDOW: Final = (*_CHOICE, "step_time")
 _FILES: Final = ("capture_trace",)
 """Options that name files."""
 _MOST_ROWS: Final = 50
@@ -65,7 +66,7 @@ TOOLS: Final[Mapping[str, Tool]] = {
     "summary": Tool(_TRACE, (*_WINDOW, "top", "capture_trace")),
     "path": Tool(_TRACE, (*_WINDOW, "in_order", "top")),
     "whatif": Tool(_TRACE, (*_WINDOW, "scale", "drop", "remove_wait", "remedy", "capture_trace")),
-    "table": Tool(_TRACE, (*_WINDOW, "where", "sort", "top", "capture_trace")),
+    "table": Tool(_TRACE, (*_CHOICE, "where", "sort", "top", "capture_trace")),
     "check": Tool(_TRACE, has_events=False),
     "diff": Tool(
         {"base": "Trace, or folder of traces, before", "new": "The same after"},

@@ -60,8 +60,10 @@ pub enum Choice {
     Step(i64, WindowEnd),
     /// One of the annotations with a name, by its index in order of time.
     Annotation(String, usize, WindowEnd),
-    /// The range between two times.
+    /// The range between two times, as recorded.
     Between(i64, i64),
+    /// The range between two times that the events have now.
+    Now(i64, i64),
 }
 
 impl Window {

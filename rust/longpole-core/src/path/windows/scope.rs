@@ -181,7 +181,9 @@ pub fn window(
         Choice::Annotation(name, instance, end) => {
             annotated(tables, launches, annotation(tables, name, *instance)?, *end)
         }
-        Choice::Between(start_ns, end_ns) => between(tables, *start_ns, *end_ns),
+        Choice::Between(start_ns, end_ns) | Choice::Now(start_ns, end_ns) => {
+            between(tables, *start_ns, *end_ns)
+        }
     }
 }
 
@@ -218,7 +220,7 @@ pub fn scope(
             })
         }
         Choice::Annotation(..) => asked(Unit::Annotation, None),
-        Choice::Between(start_ns, end_ns) => {
+        Choice::Between(start_ns, end_ns) | Choice::Now(start_ns, end_ns) => {
             let found = steps(tables, launches, step_name)?;
             let run = completed_between(&found, *start_ns, *end_ns);
             if run.is_empty() {
