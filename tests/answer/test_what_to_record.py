@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import longpole
 from longpole.testing import TraceBuilder
 
@@ -68,3 +70,15 @@ def test_stacks_are_asked_for_only_where_they_are_missing(said):
     told = [" ".join(operators(stacks=stacks).read().verdict().actions) for stacks in (False, True)]
     assert [sentence in actions for actions in told] == [True, False]
     said.within(told[0])
+
+
+@pytest.mark.parametrize("inputs", [{}, {"Input Dims": "[[8, 8]]", "Input type": '["float"]'}])
+def test_shapes_are_asked_for_where_kernels_limit_and_no_operator_has_any(inputs):
+    builder = TraceBuilder()
+    for begin in range(0, 4_000, 1_000):
+        builder.step(begin // 1_000, (begin, begin + 1_000))
+        builder.operator("aten::silu", (begin + 1, begin + 30), **inputs)
+        builder.launch("silu", call=(begin + 10, begin + 20), work=(begin + 25, begin + 995))
+        builder.call("cudaDeviceSynchronize", (begin + 40, begin + 997))
+    told = " ".join(builder.read().verdict().actions)
+    assert ("not recorded (record_shapes=True)" in told) == (not inputs), told

@@ -115,6 +115,7 @@ def what_to_record(facts: Facts, *, is_explained: bool) -> list[str]:
         *_inner_annotation(facts),
         *_part_to_analyse(facts),
         *_capture_to_record(facts, is_explained=is_explained),
+        *_shapes_to_record(facts, is_explained=is_explained),
         *host,
     ]
 
@@ -175,6 +176,16 @@ def _capture_to_record(facts: Facts, *, is_explained: bool) -> Iterator[str]:
             f"Graphs run {share(unknown_ns / total_ns)} of the kernel time without a known "
             "capture, so remedies do not see their operators (--capture-trace)."
         )
+
+
+def _shapes_to_record(facts: Facts, *, is_explained: bool) -> Iterator[str]:
+    """Yield that operators have no shapes, if kernels limit and none of their operators has."""
+    shapes = facts.options.shapes
+    if is_explained or not shapes or "kernels" not in limiting(facts.parts):
+        return
+    operators = {it for work in facts.kernels if (it := facts.operator_of(work)) is not None}
+    if operators and all(call is None for call in facts.called_each([*operators])):
+        yield f"Input shapes, which most remedies of kernels need, are not recorded ({shapes})."
 
 
 def _host_to_record(facts: Facts, *, is_explained: bool) -> Iterator[str]:
