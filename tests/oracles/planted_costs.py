@@ -107,8 +107,15 @@ def _costs(dice: random.Random) -> PlantedCosts:
     return PlantedCosts(operator_ns, call=of(1.3), annotation=of(2.0), python=of(0.2))
 
 
-def _program(dice: random.Random) -> Program:
-    kernel_ns = dice.choice((1_500, 4_000, 12_000))
+def balanced(seed: int, folder: Path) -> Trace:
+    """Record a program whose host and kernels take about equally long."""
+    dice = random.Random(f"balanced {seed}")  # noqa: S311 - no secret
+    program = _program(dice, kernel_ns=dice.randint(7_500, 13_500))
+    return _trace(with_overhead(program, _costs(dice)), seed, folder)
+
+
+def _program(dice: random.Random, kernel_ns: int | None = None) -> Program:
+    kernel_ns = kernel_ns or dice.choice((1_500, 4_000, 12_000))
     n_layers = dice.randint(40, 80)
     layers = [_layer(dice, kernel_ns) for _ in range(n_layers)]
     steps = [annotation(f"ProfilerStep#{step}", *layers, step=step) for step in range(6)]
