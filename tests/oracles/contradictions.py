@@ -50,7 +50,7 @@ def _predicts_as_recorded(command: str) -> Plant:
 
 
 def _facts_without_cost(command: str) -> Plant:
-    """Take the cost of recording off the facts of one command alone."""
+    """Plant facts without the cost of recording in one command."""
     original = Asked.as_recorded
 
     def as_recorded(self: Asked, trace: Trace) -> Answer:

@@ -38,7 +38,7 @@ class Reach(NamedTuple):
     known: float
     """Part of the kernel time with a formula and a peak."""
     longest: str
-    """Name of the kernels with most time."""
+    """The name that takes the most kernel time."""
     of_longest: float
     """Their part of the kernel time."""
     longest_of_roof: float | None

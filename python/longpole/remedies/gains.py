@@ -109,13 +109,23 @@ def unmeasured(gain: Gain, own: float, most: float = 1.0) -> Gain:
 
     It is the same part of the lower bound as of the gain. No upper bound exceeds `most`.
     """
-    least, greatest = UNMEASURED
-    own = max(own, 0.0)
     part = min(own / gain.value, 1.0) if gain.value > 0 else 1.0
-    low = min(gain.low, gain.low * (1 - (1 - least) * part))
-    high = max(min(gain.high + (greatest - 1) * own, most), gain.high)
+    low, high = widened(gain.low, gain.high, own, part, most)
     bounds = (low, high, gain.low_by, gain.high_by)
     return _gain((gain.duration_ns, gain.value, bounds, [*gain.sides]))
+
+
+def widened(
+    low: float, high: float, own: float, part: float = 1.0, most: float = 1.0
+) -> tuple[float, float]:
+    """Return bounds with the range of a mechanism that was not measured.
+
+    `own` is what it saves, and `part` its part of the lower bound.
+    """
+    least, greatest = UNMEASURED
+    own, part = max(own, 0.0), max(part, 0.0)
+    wider = min(high + (greatest - 1) * own, most)
+    return min(low, low * (1 - (1 - least) * part)), max(wider, high)
 
 
 def _gain(parts: GainParts) -> Gain:

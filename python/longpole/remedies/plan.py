@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from longpole.engine.critical_path.changes import RemoveWait
 from longpole.remedies.gains import (
-    UNMEASURED,
     WORTH_SAYING,
     Saving,
     extended,
     gains_of,
     unmeasured,
     values_of,
+    widened,
 )
 from longpole.remedies.gone import Claims, claims_of, removed_by, unclaimed
 from longpole.remedies.model import EFFORTS
@@ -467,10 +467,8 @@ def _lines(facts: Facts, ones: Sequence[Candidate]) -> tuple[Line, ...]:
             then = Saving(low, gain.value - least, high)
         if not one.remedy.is_measured:
             of_unmeasured += then.value
-            part, times = UNMEASURED
-            more = (times - 1) * max(then.value, 0.0)
-            low = min(then.low, part * then.low)
-            then = replace(then, low=low, high=min(then.high + more, 1.0))
+            low, high = widened(then.low, then.high, then.value)
+            then = Saving(low, then.value, high)
         total = unmeasured(gain, of_unmeasured) if of_unmeasured else gain
         lines.append(Line(one.remedy, one.found, then, total))
         before, least, most_before = gain, gain.value, all_most
