@@ -16,7 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from longpole import diff, read_trace
 from longpole.cli.program import run
+from longpole.plot.diff_lanes import diff_lanes
 from longpole.words.wording import duration
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
@@ -181,3 +183,43 @@ def test_what_recording_cost_changes_no_fact(asked, capsys):
     assert {name: found[name] for name in facts} == {name: other[name] for name in facts}
     if least_ns < 0.9 * (usual_ns or 0):
         assert other["verdict"]["window"]["length_ns"] < found["verdict"]["window"]["length_ns"]
+
+
+@pytest.fixture
+def compared():
+    """Compare two recordings; return the answer and the raw events of both."""
+    paths = [RECORDINGS / f"masks.{side}.json.gz" for side in ("before", "after")]
+    return diff(*map(read_trace, paths)), [Raw(path) for path in paths]
+
+
+def test_the_lanes_of_two_runs_are_those_of_the_files(compared):
+    found, recorded = compared
+    for lanes, side, events in zip(
+        diff_lanes(found), (found.base, found.new), recorded, strict=True
+    ):
+        step = side.verdict.window.number
+        window = events.window(step)
+        length_ns = window[1] - window[0]
+        assert f"{duration(length_ns)} as recorded" in lanes.label
+        assert side.answer.window.duration_ns < length_ns
+        path, *others = lanes.rows
+        assert sum(path["lengths"]) == length_ns
+                [stream] = [row for row in others if row["label"].startswith("device 0")]
+        on_device = events.inside(events.works, window)
+        assert sum(stream["lengths"]) == sum(end - start for start, end, _ in on_device)
+
+
+def test_diff_divides_times_of_one_base(compared):
+    found, recorded = compared
+    means_ns = []
+    for side, events in zip((found.base, found.new), recorded, strict=True):
+        lengths_ns = [end - start for start, end in map(events.window, side.steps)]
+        means_ns.append(sum(lengths_ns) / len(lengths_ns))
+        assert side.recorded_mean_ns == means_ns[-1]
+        assert side.mean_ns < side.recorded_mean_ns
+    assert found.recorded_change == means_ns[1] / means_ns[0] - 1
+    assert found.change == found.new.mean_ns / found.base.mean_ns - 1
+    moved_ns = sum(row.change_ns for row in found.path)
+    assert moved_ns == pytest.approx(found.new.mean_ns - found.base.mean_ns, abs=1)
+    told = " ".join(str(block) for block in found.blocks())
+    assert "Times of work and of the path are without the profiler." in told

@@ -58,7 +58,7 @@ _LOSSES_OF_DUMPS: Final = ("unreadable rank", "duplicate rank", "damaged rank")
 @step_option("the whole run")
 @window_options("chosen")
 @top_option(8)
-@step_time_option("steps are shown only as recorded")
+@step_time_option("estimated from each trace")
 @reading_options
 @answer_options
 def ranks(
@@ -231,7 +231,7 @@ def _first(found: Ranks, told: Sequence[str]) -> Iterator[Part]:
     from longpole.plot.rank_lanes import rank_lanes
 
     headline, *more = told
-    late = found.set.late_ranks()
+    late = found.late_ranks
     yield Sentence(headline)
     yield _tiles(found)
     length_ns = int(found.path["duration_ns"].sum())
@@ -263,7 +263,7 @@ def _tiles(found: Ranks) -> Tiles:
     from longpole.jobs.rank_tables import groups_in_words
 
     joined, path = found.set, found.path
-    late = next(iter(joined.late_ranks()), None)
+    late = next(iter(found.late_ranks), None)
     waiting = None if found.is_inconclusive else found.wait_share
     what = "Run" if found.step is None else f"Step {found.step}"
     of_all = f" of {joined.world_size}" if (joined.world_size or 0) > len(joined) else ""

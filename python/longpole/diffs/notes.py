@@ -31,6 +31,7 @@ _OTHER_PATH: Final = 0.1
 # From this share of the change on, other shapes are its cause.
 _MOSTLY: Final = 0.5
 
+_NOT_RECORDED: Final = "Times of work and of the path are without the profiler."
 _ONE_COST: Final = (
     "Of operators that both sides call equally often, the cost of recording is the same share of "
     "the time on both sides, so these change as in the recordings."
@@ -104,7 +105,9 @@ def _are_without_profiler(diff: Findings) -> bool:
 
 
 def _legend(diff: Findings, shown: list[Change], *, is_brief: bool) -> Iterator[str]:
-    """Explain the columns of the changes."""
+    """Explain the columns of the changes, and the times of work."""
+    if any(side.mean_ns != side.recorded_mean_ns for side in (diff.base, diff.new)):
+        yield _NOT_RECORDED
     if shown and is_brief:
         yield f"Effect: {_EFFECT}."
         return

@@ -87,7 +87,10 @@ class DiffSide(Data):
 
 @dataclass(frozen=True, slots=True)
 class Change(Data):
-    """Work that is the same on both sides, or replaced each other; times are per step."""
+    """Work that is the same on both sides, or replaced each other.
+
+    Times are per step, without the profiler's overhead if the trace shows it.
+    """
 
     kind: str
     """`kernel`, `copy`, `communication`, `operator`, `runtime`, `host_gap` or `data_loading`. Of
@@ -240,7 +243,8 @@ class Findings(Data):
     changes: tuple[Change, ...]
     """All work, most important change first."""
     path: tuple[PathChange, ...]
-    """Changes of a step's critical path by kind; they sum to the change of the recorded steps."""
+    """Changes of a step's critical path by kind, without the profiler's overhead if the trace shows
+    it; they sum to the change of these steps."""
     counts: tuple[Counts, ...]
     undone: tuple[str, ...]
     """Remedies that the base has applied and the new side has not, if these alone show that both

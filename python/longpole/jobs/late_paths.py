@@ -104,13 +104,14 @@ def _recorded_cause(
     if kernels is None:
         evidence = f"{waited}; the path before these calls does not show why."
         unknown = ("unknown cause", None, None, None, None)
-        return RankRemedy(rank, *unknown, *run_ns, compared_with, evidence)
+        return RankRemedy(rank, *unknown, *run_ns, compared_with, evidence, "recorded")
     (n_calls, n_own, own_ns), (_, n_other, other_ns) = kernels
     cause = "more work" if n_own > n_other else "longer kernels"
     evidence = (
         f"Kernels are {share(kernels_ns / path_ns)} of the path before its late calls. From one "
         f"call to the next, it runs {_each(n_own, own_ns, n_calls)}; rank {other} runs "
-        f"{_each(n_other, other_ns, n_calls)}. {waited}, and a fix gains about that at most."
+        f"{_each(n_other, other_ns, n_calls)}. {waited}, and as recorded a fix gains "
+        "about that at most."
     )
     host = [
         f" Its main thread takes longer too ({duration(it.own_ns or 0)}; {it.compared_with} "
@@ -121,7 +122,7 @@ def _recorded_cause(
     ]
     times_ns = (own_ns, other_ns, *run_ns)
     told = evidence + "".join(host)
-    return RankRemedy(rank, cause, "kernels", None, *times_ns, compared_with, told)
+    return RankRemedy(rank, cause, "kernels", None, *times_ns, compared_with, told, "recorded")
 
 
 def _longest_wait(joined: _Joined, calls: pl.Series) -> tuple[int, int]:

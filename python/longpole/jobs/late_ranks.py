@@ -9,7 +9,7 @@ run.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from longpole.rows.frames import frame_of
 from longpole.words.data import computed
@@ -47,7 +47,11 @@ HOST_TIME_OUTSIDE: Final = "host time outside operators"
 _STEP_MARK: Final = r"^ProfilerStep\s*#"
 _MEDIAN: Final = "the median rank"
 _FASTER: Final = "the faster rank of each step"
+_RUN: Final = {"without_profiler": "without the profiler", "recorded": "as recorded"}
 _WHO_WAITS: Final = {_MEDIAN: "the others", _FASTER: "the other rank"}
+
+
+Basis = Literal["without_profiler", "recorded"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ class RankRemedy:
     median_ns: int | None
     """Time of the median rank in this class, or of the rank that `compared_with` names."""
     duration_ns: int
-    """Duration of the run."""
+    """Duration of the run, at the times of `basis`."""
     changed_ns: int
     """Duration of the run if this time were as on the median rank, step by step. If the cause is
     taken from the recorded path, the duration without the waits of the rank in `compared_with`."""
@@ -75,6 +79,9 @@ class RankRemedy:
     """Phrase that names the rank whose time `median_ns` is."""
     evidence: str
     """Sentences with the figures that show the cause and the gain."""
+    basis: Basis
+    """Which times `duration_ns` and `changed_ns` have; `own_ns` and `median_ns` are as recorded.
+    `recorded` if what recording cost is unknown, or the cause is taken from the recorded path."""
 
     @computed
     def gain_ns(self) -> int:
@@ -100,16 +107,21 @@ class RankRemedy:
 
 def late_ranks(
     ranks: Sequence[ReducedRank],
+    program: Sequence[ReducedRank],
     numbers: Sequence[int],
-    pace_ns: int,
-    changed_paces_ns: Callable[[Sequence[tuple[int, list[tuple[Any, ...]]]]], list[int]],
+    paces_ns: Callable[[Sequence[tuple[int, list[tuple[Any, ...]]]]], tuple[int, list[int]]],
     step_name: str | None = None,
 ) -> tuple[RankRemedy, ...]:
     """Set each outlier to the median rank in the joint graph, and keep those that gain 2 % or more.
 
-    `step_name` is a regular expression for annotations that mark steps.
+    `ranks` are as recorded, and decide what stands out and why. `program` has the same ranks
+    without the profiler, or as recorded if its cost is unknown. `paces_ns` returns the duration of
+    the run at the times of `program`, and with each scaling. `step_name` is a regular expression
+    for annotations that mark steps.
     """
     totals = _totals(ranks)
+    of_program = totals if program is ranks else _totals(program)
+    basis: Basis = "recorded" if program is ranks else "without_profiler"
     marks = step_name or _STEP_MARK
     candidates = _joined(ranks, _candidates(totals), marks)
     scalings = [
@@ -118,22 +130,23 @@ def late_ranks(
             [
                 part
                 for one in it.classes
-                for part in _scalings(ranks, totals, it.place, one, marks=marks)
+                for part in _scalings(program, of_program, it.place, one, marks=marks)
             ],
         )
         for it in candidates
     ]
     found = []
-    for it, changed_ns in zip(candidates, changed_paces_ns(scalings), strict=True):
+    pace_ns, changed_paces_ns = paces_ns(scalings)
+    for it, changed_ns in zip(candidates, changed_paces_ns, strict=True):
         if pace_ns - changed_ns < LEAST_GAIN * pace_ns:
             continue
         cause, name = _cause(ranks, it, marks)
         time_class = it.classes[0] if len(it.classes) == 1 else "threads"
         usual_ns, usual = _usual(totals, numbers, it)
         times_ns = (it.own_ns, usual_ns, pace_ns, changed_ns)
-        evidence = _compared(time_class, times_ns, usual)
+        evidence = _compared(time_class, times_ns, usual, basis)
         rank = numbers[it.place]
-        found.append(RankRemedy(rank, cause, time_class, name, *times_ns, usual, evidence))
+        found.append(RankRemedy(rank, cause, time_class, name, *times_ns, usual, evidence, basis))
     return tuple(sorted(found, key=lambda remedy: (-remedy.gain_ns, remedy.rank)))
 
 
@@ -159,13 +172,15 @@ def _usual(totals: pl.DataFrame, numbers: Sequence[int], it: _Candidate) -> tupl
     return it.median_ns, _FASTER
 
 
-def _compared(time_class: str, times_ns: tuple[int, int, int, int], usual: str) -> str:
+def _compared(
+    time_class: str, times_ns: tuple[int, int, int, int], usual: str, basis: Basis
+) -> str:
     """Compare the time of a rank with the usual one, and the run with what it would be then."""
     own_ns, usual_ns, pace_ns, changed_ns = times_ns
     return (
         f"It spends {duration(own_ns)} {_WHERE[time_class]}; {usual} spends {duration(usual_ns)}. "
-        f"If it were like {usual}, the run would take {duration(changed_ns)} instead of "
-        f"{duration(pace_ns)} (at most -{share(1 - changed_ns / max(pace_ns, 1))})."
+        f"If it were like {usual}, the run {_RUN[basis]} would take {duration(changed_ns)} instead "
+        f"of {duration(pace_ns)} (at most -{share(1 - changed_ns / max(pace_ns, 1))})."
     )
 
 

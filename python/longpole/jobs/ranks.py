@@ -79,6 +79,7 @@ _NEITHER_LATE: Final = (
 )
 _MOSTLY_WAITING: Final = 0.5
 _SKEWED: Final = "start skew"
+_RECORDED: Final = "All other times are as recorded."
 _DIVIDED: Final = (
     "The work of no single rank explains these waits: in a pipeline they are part of the design, "
     "and otherwise the late rank may change from call to call."
@@ -109,7 +110,8 @@ class RankRow(Row):
     path_ns: int
     """Time of the rank on the critical path."""
     gain_ns: int
-    """Upper bound of the gain of the run if the rank were like the median rank."""
+    """Upper bound of the gain of the run if the rank were like the median rank, without the
+    profiler unless what recording cost is unknown."""
     clock_offset_ns: int
 
 
@@ -215,6 +217,13 @@ class Ranks(Data):
     """Number of ranks to show."""
     steps_without_profiler: tuple[RankStep, ...] = ()
     """The step of each rank, if the time of a step without the profiler was given."""
+    step_time_ns: int | None = None
+    """The given time of a step without the profiler."""
+
+    @cached_property
+    def late_ranks(self) -> tuple[RankRemedy, ...]:
+        """The ranks that others wait for; see `TraceSet.late_ranks`."""
+        return self.set.late_ranks(self.step_time_ns)
 
     @property
     def is_inconclusive(self) -> bool:
@@ -245,7 +254,7 @@ class Ranks(Data):
             world_size=found.world_size,
             run_ns=found.run_ns,
             start_skew_ns=found.start_skew_ns,
-            late_ranks=found.late_ranks(),
+            late_ranks=self.late_ranks,
             ranks=self.records(),
             calls=calls.select(names_of(CollectiveCall)),
             clocks=found.clocks.select(names_of(RankClock)),
@@ -289,7 +298,7 @@ class Ranks(Data):
     def _gains(self) -> dict[int, int]:
         """Return the largest gain of each rank that others wait for."""
         gains: dict[int, int] = {}
-        for remedy in self.set.late_ranks():
+        for remedy in self.late_ranks:
             gains[remedy.rank] = max(gains.get(remedy.rank, 0), remedy.gain_ns)
         return gains
 
@@ -362,7 +371,9 @@ class Ranks(Data):
 
     def _sentences(self) -> list[str]:
         told = [*self.verdict(), *_steps_told(self.steps_without_profiler)]
-        return [*told, self._matched(), *self._processes(), *self._clocks()]
+        has_predicted = any(it.basis == "without_profiler" for it in self.late_ranks)
+        recorded = [_RECORDED] if has_predicted or self.steps_without_profiler else []
+        return [*told, *recorded, self._matched(), *self._processes(), *self._clocks()]
 
     def _processes(self) -> list[str]:
         """Warn that what counts as one rank may be several processes."""
@@ -446,7 +457,7 @@ class Ranks(Data):
             is_or_are = "is" if len(found.damaged_ranks) == 1 else "are"
             who = f"The trace of {listed(found.damaged_ranks)} {is_or_are} damaged"
             return [*said, f"{who}, {_DAMAGED}", *self._waiting()]
-        remedies = found.late_ranks()
+        remedies = self.late_ranks
         late = [remedy.sentence for remedy in remedies]
         nobody = _NEITHER_LATE if len(found) == _FEWEST_CLOCKS else _NOBODY_LATE
         is_outside = any(it.cause == HOST_TIME_OUTSIDE for it in remedies)
@@ -615,7 +626,7 @@ class Ranks(Data):
 
     def _commands(self, calls: pl.DataFrame) -> Table:
         """Show the commands for the paths of late ranks, and of those that came last."""
-        late = [remedy.rank for remedy in self.set.late_ranks()]
+        late = [remedy.rank for remedy in self.late_ranks]
         is_late = pl.col("cause").is_in(["late arrival", "mixed"])
         decided = calls.filter(is_late, pl.col("last").is_not_null())
         # The longest wait for a rank is the first of its calls.
@@ -686,21 +697,19 @@ def ranks(
         Number of ranks to show.
     step_time_ns
         The time of a step without a profiler. The answer then contains what the steps of each rank
-        take without it; waits, gains and the path stay as recorded.
+        take without it, and gains are of that run; waits and the path stay as recorded.
 
     Raises
     ------
     WindowError
         A rank has no step with this number.
-    ValueError
-        No recording cost explains the given step time.
 
     Examples
     --------
     >>> print(ranks(read_traces("traces/")).path)  # doctest: +SKIP
     """
     steps = () if step_time_ns is None else _steps_without_profiler(traces, step_time_ns)
-    return Ranks(traces, step, traces.path(step), top, steps)
+    return Ranks(traces, step, traces.path(step), top, steps, step_time_ns)
 
 
 def _steps_without_profiler(traces: TraceSet, step_time_ns: int) -> tuple[RankStep, ...]:
@@ -731,7 +740,7 @@ def _steps_told(steps: Sequence[RankStep]) -> Iterator[str]:
         span = least if least == most else f"{least} to {most}"
         yield (
             f"The step takes {duration(known[0]['step_ns'] or 0)} without the profiler, as given "
-            f"({span} recorded). Waits, gains and the path are as recorded."
+            f"({span} recorded)."
         )
     unknown = [row for row in steps if row["step_ns"] is None]
     if unknown:

@@ -26,12 +26,14 @@ from longpole.formats.read import read_trace
 from longpole.jobs.engines import Lost, run
 from longpole.jobs.sources import file_system, is_address
 from longpole.rows.frames import frame_of
+from longpole.trace.removed_cost import removed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import polars as pl
 
+    from longpole._core import Trace as CoreTrace
     from longpole.files.damage import Damage
     from longpole.jobs.engines import Engine
     from longpole.jobs.sources import RankSource
@@ -50,6 +52,10 @@ class Change:
     rank: int | None
     changes: Sequence[_Parts] = ()
     scalings: Sequence[_Parts] = ()
+    is_as_recorded: bool = True
+    """Whether its times are as recorded, not those without the profiler."""
+    step_time_ns: int | None = None
+    """The time of a step without the profiler, if given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +113,7 @@ class Reading:
         return ReadRank(
             source,
             reduced=reduced,
+            predicted=self.predicted(trace, Change(source.path, rank, is_as_recorded=False)),
             span_ns=(reduced.window[0] + base_ns, reduced.window[1] + base_ns),
             n_events=trace.n_events,
             n_bytes=trace.n_bytes,
@@ -115,9 +122,23 @@ class Reading:
             waits=[_wait(row) for row in trace.core.collective_waits().to_dicts()],
         )
 
-    def change(self, change: Change) -> ReducedRank:
-        """Read a rank again, and reduce it with changes applied."""
-        return self.reduced(self.open(change.path), change)
+    def change(self, change: Change) -> ReducedRank | None:
+        """Read a rank again, and reduce it with changes applied.
+
+        None if it is asked without the profiler, and what recording cost is unknown.
+        """
+        return self.changed(self.open(change.path), change)
+
+    def changed(self, trace: Trace, change: Change) -> ReducedRank | None:
+        """Reduce a rank with changes applied, as recorded or without the profiler."""
+        is_as_recorded = change.is_as_recorded
+        return self.reduced(trace, change) if is_as_recorded else self.predicted(trace, change)
+
+    def predicted(self, trace: Trace, change: Change) -> ReducedRank | None:
+        """Reduce a rank without the profiler; None if what recording cost is unknown."""
+        asked = (change.step_time_ns, self.step_name, self.data_load)
+        core, cost = removed(trace.as_recorded.core, *asked)
+        return None if cost["status"] == "unknown" else self._reduced(core, change)
 
     def expand(self, section: PathSection) -> Expanded:
         """Reopen a rank on the path and return its segments."""
@@ -125,8 +146,11 @@ class Reading:
 
     def reduced(self, trace: Trace, change: Change) -> ReducedRank:
         """Reduce a rank, as observed or with changes applied."""
+        return self._reduced(trace.core, change)
+
+    def _reduced(self, core: CoreTrace, change: Change) -> ReducedRank:
         return reduce_rank(
-            trace.core,
+            core,
             rank=change.rank,
             data_load=self.data_load,
             step_name=self.step_name,
@@ -148,6 +172,8 @@ class ReadRank:
 
     source: RankSource
     reduced: ReducedRank | None = None
+    predicted: ReducedRank | None = None
+    """The rank without the profiler; None if what recording cost is unknown."""
     span_ns: tuple[int, int] = (0, 0)
     """Start and end of the recording, in ns since 1970 if the file contains its base."""
     n_events: int = 0
@@ -254,11 +280,11 @@ class OpenRanks:
             self._open[place] = found
             return found
 
-    def reduced(self, changes: Sequence[Change]) -> list[ReducedRank]:
-        """Reduce ranks again, with changes applied."""
+    def reduced(self, changes: Sequence[Change]) -> list[ReducedRank | None]:
+        """Reduce ranks again, with changes applied; see `Reading.change`."""
         if self._engine == "threads":
             return [
-                self.reading.reduced(self.trace(self._places[change.path]), change)
+                self.reading.changed(self.trace(self._places[change.path]), change)
                 for change in changes
             ]
         return self._run(self.reading.change, changes)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from longpole._core import JointRanks
@@ -36,7 +37,7 @@ from longpole.rows.frames import frame_of
 from longpole.words.wording import count, escape
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import polars as pl
 
@@ -69,6 +70,7 @@ class TraceSet:
         chosen, of_others = of_one_run(read)
         self._read, findings = in_order(chosen)
         self._file_findings = [*of_others, *findings]
+        self._late: dict[int | None, tuple[RankRemedy, ...]] = {}
         self._join(is_numbered=any(it.rank is not None for it in self._read))
         files = [it.source.path for it in self._read]
         self._opened = OpenRanks(
@@ -406,16 +408,24 @@ class TraceSet:
         """Solve the joint graph with changes to some ranks, in the form of `what_if`."""
         places = {self._place(rank): list(map(parts_of, these)) for rank, these in changes.items()}
         asked = [self._change(at, changes=these) for at, these in sorted(places.items())]
-        reduced = self._opened.reduced(asked)
+        reduced = map(_known, self._opened.reduced(asked))
         return self._joint.solve(list(zip(sorted(places), reduced, strict=True)), together=False)
 
-    def late_ranks(self) -> tuple[RankRemedy, ...]:
+    def late_ranks(self, step_time_ns: int | None = None) -> tuple[RankRemedy, ...]:
         """Return the ranks that others wait for, with cause and gain, largest gain first.
 
-        With start skew, a cause that the recorded path contradicts is replaced by the one that it
-        shows, or by `unknown cause`.
+        Gains are those of the run without the profiler, unless what recording cost is unknown. With
+        start skew, a cause that the recorded path contradicts is replaced by the one that it shows,
+        or by `unknown cause`.
+
+        Parameters
+        ----------
+        step_time_ns
+            The time of a step without the profiler, if known.
         """
-        return self._late_ranks
+        if step_time_ns not in self._late:
+            self._late[step_time_ns] = self._late_ranks(step_time_ns)
+        return self._late[step_time_ns]
 
     @property
     def lacks_waits(self) -> bool:
@@ -453,17 +463,18 @@ class TraceSet:
         joint = self.calls.filter(~is_of_one.fill_null(value=False)) if has_others else self.calls
         return bool(2 * joint["last"].is_null().sum() > joint.height)
 
-    @cached_property
-    def _late_ranks(self) -> tuple[RankRemedy, ...]:
+    def _late_ranks(self, step_time_ns: int | None) -> tuple[RankRemedy, ...]:
         if len(self) == 1 or self.calls.is_empty() or self.lacks_ranks or self.lacks_waits:
             return ()
         if self.damaged_ranks:
             return ()
+        recorded = [self._reduced(place) for place in range(len(self))]
+        predicted = self._predicted(step_time_ns)
         remedies = late_ranks(
-            [self._reduced(place) for place in range(len(self))],
+            recorded,
+            predicted or recorded,
             self.rank_numbers,
-            self.pace_ns,
-            self._scaled_paces_ns,
+            partial(self._paces_ns, predicted, step_time_ns),
             self.step_name,
         )
         return late_on_path(self, remedies) if self.has_start_skew else remedies
@@ -472,15 +483,44 @@ class TraceSet:
         """Read the trace of one rank again; the most recent ones are kept."""
         return self._opened.trace(self._place(rank))
 
-    def _scaled_paces_ns(self, scalings: Sequence[tuple[int, list[tuple[Any, ...]]]]) -> list[int]:
-        """Return the duration of the run without start skew, with each scaling applied alone."""
-        asked = [self._change(place, scalings=these) for place, these in scalings]
-        found = []
-        for (place, _), reduced in zip(scalings, self._opened.reduced(asked), strict=True):
-            solved = self._joint.solve([(place, reduced)], together=self.has_start_skew)
-            start, end = solved.run
-            found.append(end - start)
-        return found
+    def _predicted(self, step_time_ns: int | None) -> list[ReducedRank] | None:
+        """Return the ranks without the profiler; None if its cost is unknown for some of them.
+
+        Only some of them without it would make the others late.
+        """
+        found: Iterable[ReducedRank | None] = (it.predicted for it in self._read)
+        if step_time_ns is not None:
+            changes = (self._change(place) for place in range(len(self)))
+            found = self._opened.reduced(
+                [replace(it, is_as_recorded=False, step_time_ns=step_time_ns) for it in changes]
+            )
+        known = [rank for rank in found if rank is not None]
+        return known if len(known) == len(self) else None
+
+    def _paces_ns(
+        self,
+        predicted: Sequence[ReducedRank] | None,
+        step_time_ns: int | None,
+        scalings: Sequence[tuple[int, list[tuple[Any, ...]]]],
+    ) -> tuple[int, list[int]]:
+        """Return the duration of the run without start skew, and with each scaling alone."""
+        changes = (self._change(place, scalings=these) for place, these in scalings)
+        is_as_recorded = predicted is None
+        asked = [
+            replace(it, is_as_recorded=is_as_recorded, step_time_ns=step_time_ns) for it in changes
+        ]
+        reduced = map(_known, self._opened.reduced(asked))
+        others = dict(enumerate(predicted or ()))
+        changed = [
+            self._pace_of(others | {place: rank})
+            for (place, _), rank in zip(scalings, reduced, strict=True)
+        ]
+        return self._pace_of(others), changed
+
+    def _pace_of(self, changed: Mapping[int, ReducedRank]) -> int:
+        """Return the duration of the run without start skew, with some ranks changed."""
+        start, end = self._joint.solve([*changed.items()], together=self.has_start_skew).run
+        return end - start
 
     def _change(
         self,
@@ -515,3 +555,11 @@ class TraceSet:
             [None if place is None else self.rank_numbers[place] for place in places],
             dtype=pl.Int64,
         )
+
+
+def _known(rank: ReducedRank | None) -> ReducedRank:
+    """Return a rank that was reduced with these times before."""
+    if rank is None:
+        message = "a rank has lost its cost of recording"
+        raise AssertionError(message)
+    return rank

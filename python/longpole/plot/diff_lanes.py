@@ -1,4 +1,4 @@
-"""Draws two runs as swim lanes: a step of each side, one picture below the other."""
+"""Draws two runs as swim lanes: a step of each side as recorded, one picture below the other."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def diff_lanes(found: Diff) -> list[Lanes]:
     """
     sides = {"base": found.base, "new": found.new}
     answers = {name: _drawn(side) for name, side in sides.items()}
-    drawn = {name: answer for name, answer in answers.items() if answer is not None}
+    drawn = {name: answer.as_recorded for name, answer in answers.items() if answer is not None}
     lengths_ns = [_window(answer).duration_ns for answer in drawn.values()]
     if len(lengths_ns) < len(sides):
         return []
@@ -40,7 +40,7 @@ def diff_lanes(found: Diff) -> list[Lanes]:
             name,
             answer,
             axis_ns=max(lengths_ns) if is_shared else _window(answer).duration_ns,
-            note=_words_of(sides[name], is_shared=is_shared),
+            is_shared=is_shared,
         )
         for name, answer in drawn.items()
     ]
@@ -63,7 +63,7 @@ def _window(answer: Answer) -> Window:
     return answer.window
 
 
-def _lanes(name: str, answer: Answer, *, axis_ns: int, note: str) -> Lanes:
+def _lanes(name: str, answer: Answer, *, axis_ns: int, is_shared: bool) -> Lanes:
     """Lay out one side: its critical path, then its streams and threads."""
     layout, window, trace = Layout(), _window(answer), cast("Trace", answer.trace)
     segments = answer.path.segments
@@ -72,21 +72,11 @@ def _lanes(name: str, answer: Answer, *, axis_ns: int, note: str) -> Lanes:
     n_left_out = segments.height - kept.height
     n_left_out += add_lanes(layout, trace, window, most=_MOST_EVENTS, most_rows=_MOST_ROWS)
     title = "Base" if name == "base" else "New side"
+    axis = "the same axis as the other side" if is_shared else "an axis of its own"
+    took = f"{duration(window.duration_ns)} as recorded"
     return layout.lanes(
-        f"{title}: what ran in {window.name}, {duration(window.duration_ns)}{note}.",
+        f"{title}: what ran in {window.name}, {took}, on {axis}.",
         axis_ns,
         paths=[("", window.duration_ns)],
         notes=left_out(n_left_out),
     )
-
-
-def _words_of(side: DiffSide, *, is_shared: bool) -> str:
-    without = " without the profiler" if _is_corrected(side) else ""
-    return (
-        f"{without}, on {'the same axis as the other side' if is_shared else 'an axis of its own'}"
-    )
-
-
-def _is_corrected(side: DiffSide) -> bool:
-    """Whether the times of a side exclude the recording cost."""
-    return side.mean_ns != side.recorded_mean_ns
