@@ -204,7 +204,7 @@ def test_the_lanes_of_two_runs_are_those_of_the_files(compared):
         assert side.answer.window.duration_ns < length_ns
         path, *others = lanes.rows
         assert sum(path["lengths"]) == length_ns
-                [stream] = [row for row in others if row["label"].startswith("device 0")]
+        [stream] = [row for row in others if row["label"].startswith("device 0")]
         on_device = events.inside(events.works, window)
         assert sum(stream["lengths"]) == sum(end - start for start, end, _ in on_device)
 
