@@ -10,6 +10,7 @@ Limits: most remedies have no signature. They need work that corresponds.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -147,10 +148,12 @@ def contents_of_trace(side: Side) -> Contents:
 def _operator_times(side: Side, work: pl.DataFrame) -> dict[str, float]:
     """Sum the time of kernels in the mean step by the operator that launched them."""
     launched = side.trace.core.operators_of(work["event"].to_list())
+    of_name: Counter[str] = Counter()
+    for operator, time_ns in zip(launched, work["work_ns"].to_list(), strict=True):
+        of_name[(operator[1] or "") if operator else ""] += time_ns
     times: dict[str, float] = {}
-    for operator, time_ns in zip(launched, work["work_ns"], strict=True):
-        word = word_of(operator[1] or "") if operator else ""
-        if word:
+    for name, time_ns in of_name.items():
+        if word := word_of(name):
             times[word] = times.get(word, 0.0) + time_ns / side.n_steps
     return times
 
