@@ -24,6 +24,8 @@ _KNOWN: Final = ("operator", "runtime", "driver")
 _WIDEST: Final = 60
 _MOST_WALKS: Final = 32
 """Maximum number of parents to follow from an event if they end before it."""
+_ROUNDED_NS: Final = 1_000_000
+"""No event ends as much later than the events around it."""
 _MIN, _MAX = (pl.lit(time_ns, pl.Int64) for time_ns in (-(2**63), 2**63 - 1))
 _SCHEMA: Final = {
     "span": pl.UInt32,
@@ -68,10 +70,7 @@ def host_pieces(trace: Trace, spans: pl.DataFrame) -> pl.DataFrame:
     spans = spans.filter(pl.col("end_ns") > pl.col("start_ns"))
     if spans.is_empty():
         return pl.DataFrame(schema=_SCHEMA)
-    lanes = spans["lane"].unique()
-    events = trace.events.filter(
-        pl.col("lane").is_in(lanes.implode()), pl.col("depth").is_not_null()
-    ).select(
+    events = _around(trace.events, spans).select(
         "lane",
         "event",
         "start_ns",
@@ -79,7 +78,7 @@ def host_pieces(trace: Trace, spans: pl.DataFrame) -> pl.DataFrame:
         "parent",
         pl.col("kind").cast(pl.String),
         pl.col("name").cast(pl.String),
-        end_ns=pl.col("start_ns") + pl.col("duration_ns"),
+        "end_ns",
     )
     steps = trace.steps["event"].drop_nulls().implode()
     is_step = (pl.col("kind") == "annotation") & pl.col("event").is_in(steps)
@@ -92,6 +91,22 @@ def host_pieces(trace: Trace, spans: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([frame.select(*_SCHEMA) for frame in (named, between)]).sort(
         "span", "start_ns"
     )
+
+
+def _around(events: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
+    """Return the events of threads during spans, and the neighbours that name time between them."""
+    end_ns = pl.col("start_ns") + pl.col("duration_ns")
+    is_on_lane = pl.col("lane").is_in(spans["lane"].unique().implode())
+    on_lanes = events.filter(is_on_lane, pl.col("depth").is_not_null()).with_columns(end_ns=end_ns)
+    first_ns, last_ns = spans.select(pl.col("start_ns").min(), pl.col("end_ns").max()).row(0)
+    is_before, is_after = pl.col("end_ns") <= first_ns, pl.col("start_ns") >= last_ns
+    is_known = pl.col("kind").cast(pl.String).is_in(_KNOWN)
+    last_before = pl.col("end_ns").filter(is_before & is_known).max().over("lane")
+    first_after = pl.col("start_ns").filter(is_after & is_known).min().over("lane")
+    # A parent may end before an event in it, because profilers round times.
+    ends_late = pl.col("end_ns") >= pl.min_horizontal(last_before, first_ns - _ROUNDED_NS)
+    starts_early = pl.col("start_ns") <= pl.max_horizontal(first_after, last_ns)
+    return on_lanes.filter(ends_late, starts_early)
 
 
 def _owners(events: pl.DataFrame, crossings: pl.Series) -> pl.DataFrame:
