@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.engine.question import Question
 from longpole.engine.windows import window_of
-from longpole.trace.contexts import context_times
+from longpole.trace.contexts import ContextTimes, context_times
+from longpole.trace.kept import kept
 from longpole.trace.sweeps import activities
 from longpole.words.wording import escape
 
@@ -196,37 +197,37 @@ class _Sums:
 
 
 def _host(trace: Trace, window: Window, sums: _Sums) -> None:
-    tree = context_times(trace, window, *_FRAMES).tree
-    nodes = _nodes(trace, tree, sums)
-    for node, ns in zip(nodes, tree["self_ns"].to_list(), strict=True):
-        sums.add(node, ns)
+    nodes = _Nodes(trace, window, sums)
+    for context, ns in nodes.self_times():
+        sums.add(nodes.of_context(context), ns)
 
 
 def _device(trace: Trace, window: Window, sums: _Sums) -> None:
-    node_of = _Nodes(trace, window, sums)
+    import polars as pl
+
     works = window.clip(activities(trace))
-    columns = ("name", "call", "operator", "inside_ns")
-    for name, call, operator, ns in works.select(columns).iter_rows():
-        launcher = node_of(call if call is not None else operator)
-        sums.add(sums.node(launcher, name or "(no name)"), ns)
+    launchers = works.select(launcher=pl.coalesce("call", "operator"))["launcher"]
+    nodes = _Nodes(trace, window, sums).of_events(launchers)
+    for node, (name, ns) in zip(nodes, works.select("name", "inside_ns").iter_rows(), strict=True):
+        sums.add(sums.node(node, name or "(no name)"), ns)
 
 
 def _path(trace: Trace, window: Window, sums: _Sums, *, path: CriticalPath | None = None) -> None:
     import polars as pl
 
-    node_of = _Nodes(trace, window, sums)
     path = path_of(trace, window) if path is None else path
     launchers = trace.launches.select("event", launcher=pl.coalesce("call", "operator"))
     texts = pl.col("kind", "name").cast(pl.String)
-    segments = path.segments.with_columns(texts).join(
-        launchers, on="event", how="left", maintain_order="left"
-    )
-    is_work = segments["event"].is_in(trace.launches["event"].implode())
-    columns = ("event", "launcher", "kind", "name", "duration_ns")
+    segments = path.segments.with_columns(
+        texts, is_work=pl.col("event").is_in(trace.launches["event"].implode())
+    ).join(launchers, on="event", how="left", maintain_order="left")
+    on_thread = pl.when("is_work").then("launcher").otherwise("event")
+    nodes = _Nodes(trace, window, sums).of_events(segments.select(on_thread).to_series())
+    columns = ("is_work", "kind", "name", "duration_ns")
     rows = segments.select(columns).iter_rows()
-    for (event, launcher, kind, name, ns), work in zip(rows, is_work, strict=True):
-        node = sums.node(node_of(launcher), name or "(no name)") if work else node_of(event)
-        sums.add(sums.node(node, f"[{kind}]"), ns)
+    for node, (is_work, kind, name, ns) in zip(nodes, rows, strict=True):
+        innermost = sums.node(node, name or "(no name)") if is_work else node
+        sums.add(sums.node(innermost, f"[{kind}]"), ns)
 
 
 def path_of(trace: Trace, window: Window) -> CriticalPath:
@@ -244,28 +245,59 @@ def question_of(trace: Trace, window: Window) -> Question:
     return asked if span == window.span else Question(between=window.span)
 
 
+@kept
+def _contexts(trace: Trace, window: Window) -> ContextTimes:
+    return context_times(trace, window, *_FRAMES)
+
+
 class _Nodes:
-    """The stack of each event of a thread, including the event itself."""
+    """The stacks of the events of threads, each including the event itself.
+
+    Only the stacks that are asked for are added: a window has few of those of a trace.
+    """
 
     def __init__(self, trace: Trace, window: Window, sums: _Sums) -> None:
-        times = context_times(trace, window, *_FRAMES)
-        self._nodes = _nodes(trace, times.tree, sums)
-        self._contexts = dict(times.events.iter_rows())
+        self._times = _contexts(trace, window)
+        columns = ("parent", "name", "lane")
+        self._parents, self._names, self._lanes = (
+            self._times.tree[column].to_list() for column in columns
+        )
+        self._threads = {
+            lane: label or f"thread {thread}"
+            for lane, label, thread in trace.lanes.select("lane", "label", "thread").iter_rows()
+        }
         self._sums = sums
+        self._known: dict[int, int] = {}
 
-    def __call__(self, event: int | None) -> int:
-        context = None if event is None else self._contexts.get(event)
-        return self._sums.node(-1, "(not known)") if context is None else self._nodes[context]
+    def self_times(self) -> Iterator[tuple[int, int]]:
+        """Yield each context that has self time, with that time in ns."""
+        tree = self._times.tree.select("context", "self_ns")
+        yield from tree.filter(tree["self_ns"] != 0).iter_rows()
 
+    def of_events(self, events: pl.Series) -> Iterator[int]:
+        """Yield the stack of each event."""
+        found = (
+            events.alias("event")
+            .to_frame()
+            .join(self._times.events, on="event", how="left", maintain_order="left")
+        )
+        for context in found["context"]:
+            is_known = context is not None
+            yield self.of_context(context) if is_known else self._sums.node(-1, "(not known)")
 
-def _nodes(trace: Trace, tree: pl.DataFrame, sums: _Sums) -> list[int]:
-    """Return the stack of each row of a tree, below the thread."""
-    threads = {
-        lane: label or f"thread {thread}"
-        for lane, label, thread in trace.lanes.select("lane", "label", "thread").iter_rows()
-    }
-    nodes: list[int] = []
-    for parent, name, lane in tree.select("parent", "name", "lane").iter_rows():
-        around = sums.node(-1, threads[lane]) if parent is None else nodes[parent]
-        nodes.append(sums.node(around, name or "(no name)"))
-    return nodes
+    def of_context(self, context: int) -> int:
+        """Return the stack of a context, below the thread."""
+        around: list[int] = []
+        at: int | None = context
+        while at is not None and at not in self._known:
+            around.append(at)
+            at = self._parents[at]
+        for inner in reversed(around):
+            parent = self._parents[inner]
+            below = (
+                self._sums.node(-1, self._threads[self._lanes[inner]])
+                if parent is None
+                else self._known[parent]
+            )
+            self._known[inner] = self._sums.node(below, self._names[inner] or "(no name)")
+        return self._known[context]
