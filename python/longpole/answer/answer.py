@@ -117,14 +117,20 @@ class Answer:
         if self.trace.damage:
             return damaged(verdict, self.parts, self.trace.damage)
         is_told = verdict.status in ("ok", "balanced")
-        if is_told and self.parts["recorded"]["impossible"] > MOST_IMPOSSIBLE:
+        if is_told and self._is_impossible:
             return with_impossible_times(verdict, self.parts)
         return verdict
 
     @property
+    def _is_impossible(self) -> bool:
+        """Whether too many activities have impossible times for a verdict."""
+        return self.parts["recorded"]["impossible"] > MOST_IMPOSSIBLE
+
+    @property
     def limit(self) -> Limit:
-        """What limits the program."""
-        return self.verdict.limit
+        """What limits the program; without remedies, unless the trace is damaged."""
+        is_plain = not self.trace.damage and not self._is_impossible
+        return self.parts["limit"] if is_plain else self.verdict.limit
 
     @property
     def gains(self) -> Mapping[Side, Gain]:

@@ -10,6 +10,7 @@ import polars as pl
 
 from longpole.engine.question import Question
 from longpole.errors import WindowError
+from longpole.remedies.limits import sides_of
 from longpole.report.blocks import Column, Notes, Sentence, Table
 from longpole.rows.frames import frame_schema
 from longpole.rows.selection import sorted_by
@@ -201,10 +202,10 @@ def rest_rows(times: ContextTimes) -> pl.DataFrame:
 def host_limits(trace: Trace, window: Window) -> bool:
     """Whether the verdict about a window says that the host limits it."""
     try:
-        verdict = trace.answer(Question(between=window.span)).verdict
+        limit = trace.answer(Question(between=window.span)).limit
     except WindowError:
         return False
-    return verdict.sides[:1] == ("host",)
+    return sides_of(limit)[:1] == ("host",)
 
 
 def with_shares(
