@@ -95,21 +95,21 @@ def test_a_callback_that_raises_ends_the_run_and_is_raised(tmp_path):
     assert ("after", Outcome.OK) in written
 
 
-def test_a_job_that_hangs_is_ended_and_the_next_runs():
+def test_a_job_that_hangs_is_ended_and_the_next_runs(said):
     with Runner(["fake:1"], policy=QUICK) as runner:
         hung, after = runner.run([shell("sleep 30", timeout_s=0.2), prints(1)])
     assert hung.outcome is Outcome.TIMEOUT
-    assert "timed out after 0.2 s; ended by SIGTERM" in hung.message
+    said.within(hung.message)
     assert after.outcome is Outcome.OK
 
 
 @pytest.mark.real_time
-def test_the_limit_for_all_ends_what_runs_and_what_waits():
+def test_the_limit_for_all_ends_what_runs_and_what_waits(said):
     policy = Policy(total_timeout_s=0.5, grace_s=0.2)
     with Runner(["fake:1"], policy=policy) as runner:
         records = runner.run([prints(1), shell("sleep 600"), prints(2)])
     assert outcomes(records) == [Outcome.OK, Outcome.CANCELLED, Outcome.CANCELLED]
-    assert "limit of 0.5 s for all jobs" in records[1].message
+    said.within(records[1].message)
 
 
 def test_a_failure_is_tried_again_as_often_as_asked(tmp_path):
@@ -164,12 +164,12 @@ def test_a_job_that_blames_every_device_is_blamed_itself():
     assert len(runner.quarantined) == 1
 
 
-def test_without_a_device_every_job_is_answered(tmp_path):
+def test_without_a_device_every_job_is_answered(tmp_path, said):
     jobs = [shell("echo GPU is lost >&2; exit 1", f"j{i}") for i in range(4)]
     with Runner(["fake:1"], results=tmp_path / "r.jsonl") as runner:
         records = runner.run(jobs)
         assert set(outcomes(records)) == {Outcome.DEVICE_ERROR}
-        assert "no device is left; FAKE-0000: GPU is lost" in records[3].message
+        said.within(records[3].message)
         assert runner.submit(prints(1)).result().outcome is Outcome.DEVICE_ERROR
     assert len(_read(tmp_path)) == 1
 
@@ -184,7 +184,7 @@ def test_a_device_that_does_not_answer_is_given_no_job(tmp_path):
     assert sorted((tmp_path / "runs").read_text().split()) == ["0", "1", "2", "3"]
 
 
-def test_a_failure_on_a_device_that_is_lost_meanwhile_is_that_of_the_device():
+def test_a_failure_on_a_device_that_is_lost_meanwhile_is_that_of_the_device(said):
     class Dying(FakeProvider):
         def read(self, device):
             reading = super().read(device)
@@ -195,7 +195,7 @@ def test_a_failure_on_a_device_that_is_lost_meanwhile_is_that_of_the_device():
     with Runner(Found(dict.fromkeys(provider.list_devices(), provider))) as runner:
         failed, stranded = runner.run([shell("exit 7"), prints(1)])
     assert failed.outcome is stranded.outcome is Outcome.DEVICE_ERROR
-    assert "no device is left; FAKE-0000: device FAKE-0000 is lost" in failed.message
+    said.within(failed.message)
 
 
 def test_ids_are_unique_whatever_the_keys():
@@ -211,19 +211,19 @@ def test_what_a_job_leaves_behind_is_named_and_gone():
     assert record.strays[0].endswith(" sleep")
 
 
-def test_a_message_quotes_the_line_that_speaks_of_the_error():
+def test_a_message_quotes_the_line_that_speaks_of_the_error(said):
     script = "echo 'a.c:1: error: x undeclared' >&2; echo 'a.c:1: note: once only' >&2; exit 1"
     with Runner(["fake:1"]) as runner:
         (record,) = runner.run([shell(script)])
-    assert record.message == "exit status 1: a.c:1: error: x undeclared"
+    said(record.message)
 
 
-def test_repeats_that_drift_are_marked_unstable():
+def test_repeats_that_drift_are_marked_unstable(said):
     script = "for t in 1.0 1.2 1.4; do echo OP:a,TIME:$t,WS:0; done"
     with Runner(["fake:1"]) as runner:
         (record,) = runner.run([shell(script)])
     assert record.unstable
-    assert record.message == "unstable: repeats of a differ by 40%"
+    said(record.message)
 
 
 def test_two_runners_take_turns_on_a_device(tmp_path):

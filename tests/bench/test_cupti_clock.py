@@ -99,10 +99,10 @@ def test_kernels_that_overlap_count_once(gpu):
 
 
 @pytest.mark.usefixtures("torch")
-def test_a_function_without_work_on_the_device_has_no_time():
+def test_a_function_without_work_on_the_device_has_no_time(said):
     timing = measure(lambda: None, clock=CuptiClock("hot"))
     assert (timing.outcome, timing.samples_ns) == ("raised", ())
-    assert "launched no GPU activity" in timing.message
+    said.within(timing.message)
 
 
 def test_a_profiler_that_cannot_record_the_device_is_refused(torch):

@@ -322,7 +322,7 @@ def run(*arguments, stdin=None):
     return CliRunner().invoke(extract_command, arguments, input=stdin, standalone_mode=False)
 
 
-def test_the_command_prints_a_table_and_warns_of_what_it_could_not_read(tmp_path):
+def test_the_command_prints_a_table_and_warns_of_what_it_could_not_read(tmp_path, said):
     log = tmp_path / "run.log"
     log.write_text("OP:a\x1b[31m,TIME:0.25,WS:0\nOP:b,TIME:1.2.3,WS:0\n")
     result = run(str(log))
@@ -331,7 +331,7 @@ def test_the_command_prints_a_table_and_warns_of_what_it_could_not_read(tmp_path
         ["operation", "time_ns", "workspace_bytes", "data_bytes", "status", "format"],
         ["a\\x1b[31m", "250000", "0", "-", "ok", "aitemplate"],
     ]
-    assert "1 row could not be read (not_a_number), the first at byte 25" in result.stderr
+    said.within(result.stderr)
 
 
 def test_the_command_speaks_json_csv_and_markdown(tmp_path):
@@ -393,7 +393,7 @@ def test_the_exit_code_says_whether_there_is_a_result(tmp_path):
 @pytest.mark.parametrize(
     ("held", "said"),
     [
-        (gzip.compress(b"{}"), "It is compressed with gzip"),
+        (gzip.compress(b"{}", mtime=0), "It is compressed with gzip"),
         (b"SQLite format 3\0", "It is a database of SQLite"),
         (b'{"traceEvents": []}', "It is a trace: ask `longpole summary"),
         (b"nothing here\n", "`longpole bench extract --help` lists the formats"),

@@ -106,10 +106,10 @@ def test_operations_of_an_unknown_type_are_wrong_use(capsys, text):
     assert "--flops" in capsys.readouterr().err
 
 
-def test_an_expression_without_its_axis_is_wrong_use(capsys):
-    code, said = answered(capsys, "kernels_here:gemm", "--axis", "n=1", "--bytes", "k*4")
+def test_an_expression_without_its_axis_is_wrong_use(capsys, said):
+    code, printed = answered(capsys, "kernels_here:gemm", "--axis", "n=1", "--bytes", "k*4")
     assert code == 2
-    assert "'k' is not an axis of numbers" in said
+    said.within(printed)
 
 
 def test_each_configuration_of_a_kernel_is_timed_without_a_search(capsys):
@@ -183,10 +183,10 @@ def test_a_label_from_source_finds_the_configuration_with_the_options_it_leaves_
         under_config(real_kernels.launch, name, "BLOCK=32")
 
 
-def test_what_is_no_autotuned_kernel_is_wrong_use(capsys):
-    code, said = answered(capsys, "kernels_here:launch", "--configs", "kernels_here:gemm")
+def test_what_is_no_autotuned_kernel_is_wrong_use(capsys, said):
+    code, printed = answered(capsys, "kernels_here:launch", "--configs", "kernels_here:gemm")
     assert code == 2
-    assert "kernels_here:gemm is not a kernel under triton.autotune" in said
+    said.within(printed)
 
 
 def test_copies_rotate_through_buffers_of_their_own(tmp_path):

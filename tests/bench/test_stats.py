@@ -135,11 +135,11 @@ def test_holm_raises_each_p_value_by_the_questions_left():
     assert stats.holm([]) == []
 
 
-def test_drift_is_said_in_words():
+def test_drift_is_said_in_words(said):
     samples = np.linspace(100, 110, 60)
 
     assert stats.drift(samples) == pytest.approx(0.067, abs=0.001)
-    assert "drift: the last third is 6.7 % slower than the first" in stats.warnings_about(samples)
+    said.within(stats.warnings_about(samples))
     assert "faster" in stats.warnings_about(samples[::-1])[0]
 
 

@@ -121,11 +121,12 @@ def test_what_prepares_and_cleans_up_runs_as_often_as_it_should(tmp_path):
     assert log == ["s", *n_executions * ["p"], "c"]
 
 
-def test_nothing_is_timed_if_the_setup_fails(capsys, tmp_path):
+def test_nothing_is_timed_if_the_setup_fails(capsys, tmp_path, said):
     hooks = ["--setup", "echo no rule to make it; exit 2", "--cleanup", "touch log"]
     assert time(*hooks, "--", "true") == 2
-    assert "--setup ended with exit status 2" in (said := capsys.readouterr().err)
-    assert "no rule to make it" in said
+    printed = capsys.readouterr().err
+    assert "--setup ended with exit status 2" in printed
+    said.within(printed)
     assert not (tmp_path / "log").exists()
 
 
@@ -141,15 +142,15 @@ def test_options_of_commands_are_refused_for_functions(capsys):
     assert "--ignore-failure are for commands" in capsys.readouterr().err
 
 
-def test_a_shell_is_used_only_where_it_is_asked_for(capsys, tmp_path):
+def test_a_shell_is_used_only_where_it_is_asked_for(capsys, tmp_path, said):
     command = "sleep 0.03; echo done | tee -a log"
     assert time("-c", command) == 2
-    assert "needs a shell: --shell sh starts it with one" in capsys.readouterr().err
+    said.within(capsys.readouterr().err)
     code, found = answered(capsys, "-c", command, "--shell", "sh", "-o", "out.jsonl")
     assert code == 0
     assert found["functions"][0]["median_ns"] > 25e6
     assert all(record.sampling["shell_ns"] > 0 for record in records())
-    assert records()[0].sampling["clock"] == "process started by sh -c"
+    said(records()[0].sampling["clock"])
     assert "done" in (tmp_path / "log").read_text()
 
 

@@ -75,10 +75,10 @@ def test_the_validators_are_compared_with_those_of_torch():
     assert found(SOUND, expected=only, is_complete=True) == [("unexpected_validator", (3,))]
 
 
-def test_rows_behind_a_header_that_torch_rejects_are_called_lost():
+def test_rows_behind_a_header_that_torch_rejects_are_called_lost(said):
     [problem] = check(SOUND, expected={"PT_VERSION": "2.11.0"})
     assert (problem.code, problem.lines, problem.severity) == ("foreign_validator", (1,), "error")
-    assert "appends new rows to it, which it will ignore" in problem.kind.effect
+    said.within(problem.kind.effect)
 
 
 def test_a_name_without_an_ordinal_is_no_file_that_torch_reads(tmp_path):
@@ -116,9 +116,9 @@ def test_a_merged_file_has_no_problem_that_a_merge_can_mend(lines):
     assert codes & mended == set()
 
 
-def test_effects_name_the_versions_of_torch_that_they_are_of():
+def test_effects_name_the_versions_of_torch_that_they_are_of(said):
     effects = {code: kind.effect for code, kind in PROBLEMS.items()}
-    assert "up to 2.9 it overwrites the file at exit" in effects["foreign_validator"]
-    assert "from 2.10 on it appends" in effects["foreign_validator"]
+    said.within(effects["foreign_validator"])
+    said.within(effects["foreign_validator"])
     assert "error up to 2.12" in effects["unknown_solution"]
-    assert "from 2.14 on it uses its default" in effects["unknown_solution"]
+    said.within(effects["unknown_solution"])

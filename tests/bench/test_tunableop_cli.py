@@ -55,7 +55,7 @@ def data(capsys, *arguments):
     return code, found, printed.err
 
 
-def test_check_names_lines_and_exits_with_1(capsys):
+def test_check_names_lines_and_exits_with_1(capsys, said):
     code, found, _ = data(capsys, "check", "broken0.csv", "--expect", "PT_VERSION=2.9.1")
     assert code == 1
     assert {(problem["code"], tuple(problem["lines"])) for problem in found["problems"]} == {
@@ -63,9 +63,9 @@ def test_check_names_lines_and_exits_with_1(capsys):
         ("no_final_newline", (4,)),
     }
     assert run(["tunableop", "check", "a0.csv", "--expect", "PT_VERSION=2.9.1"]) == 0
-    assert "a0.csv: no problems found" in capsys.readouterr().out
+    said.within(capsys.readouterr().out)
     assert run(["tunableop", "check", "a0.csv", "--expect", "GCN_ARCH_NAME=gfx942"]) == 1
-    assert "line 2: GCN_ARCH_NAME is gfx1100; torch has gfx942" in capsys.readouterr().out
+    said.within(capsys.readouterr().out)
 
 
 def test_show_lists_rows_as_torch_counts_them(capsys):
@@ -92,14 +92,14 @@ def test_show_leaves_out_columns_that_say_nothing(capsys):
     assert "GEMM HALF TN" in printed
 
 
-def test_show_lists_the_untuned_gemms_of_a_file_that_has_no_results(capsys):
+def test_show_lists_the_untuned_gemms_of_a_file_that_has_no_results(capsys, said):
     code, found, _ = data(capsys, "show", "untuned0.csv")
     assert code == 0
     assert [(each["kind"], each["matmul_n"]) for each in found["rows"]] == [
         *(("untuned", 1), ("untuned", 2), ("untuned", 3), ("untuned", 1)),
     ]
     assert run(["tunableop", "show", "untuned0.csv"]) == 0
-    assert "untuned0.csv: 4 untuned GEMMs\n" in capsys.readouterr().out
+    said.within(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("text", ["", HEADER, "name,duration\nmatmul,3\n"])
@@ -114,7 +114,7 @@ def test_a_file_without_rows_is_an_error_and_nothing_is_written(capsys, tmp_path
     assert set(tmp_path.iterdir()) == before
 
 
-def test_diff_and_speedup(capsys):
+def test_diff_and_speedup(capsys, said):
     code, found, _ = data(capsys, "show", "a0.csv", "a1.csv")
     assert code == 1
     assert [each["change"] for each in found["rows"]] == ["removed", "solution", "added"]
@@ -124,15 +124,15 @@ def test_diff_and_speedup(capsys):
     assert (found["n_timed"], found["n_not_default"], found["same_validators"]) == (2, 0, True)
     assert [each["gain_ns"] for each in found["rows"]] == [pytest.approx(5e5), 0]
     assert run(["tunableop", "show", "default0.csv", "other0.csv"]) == 1
-    assert "no GEMM has a usable time in both" in capsys.readouterr().out
+    said.within(capsys.readouterr().out)
 
 
-def test_files_of_other_validators_differ(capsys):
+def test_files_of_other_validators_differ(capsys, said):
     Path("newer0.csv").write_text(HEADER.replace("2.9.1", "2.10.0") + row(1) + row(2, time="0.9"))
     code, found, _ = data(capsys, "show", "a0.csv", "newer0.csv")
     assert (code, found["rows"], found["same_validators"]) == (1, [], False)
     run(["tunableop", "show", "a0.csv", "newer0.csv"])
-    assert "PT_VERSION is 2.9.1 and 2.10.0" in capsys.readouterr().out
+    said.within(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("text", ["", "name,duration\nmatmul,3\n", "\x00\x01"])
@@ -227,7 +227,7 @@ def test_edits_are_made_one_after_the_other(capsys):
     assert Path("e1.csv").read_text() == HEADER + row(1)
 
 
-def test_check_without_a_file_shows_names_and_collisions(capsys, monkeypatch):
+def test_check_without_a_file_shows_names_and_collisions(capsys, monkeypatch, said):
     code, found, _ = data(capsys, "check", "--devices", "fake:2")
     names = ["tunableop_results0.csv", "tunableop_results1.csv"]
     assert (code, [each["results"] for each in found["rows"]]) == (0, names)
@@ -238,7 +238,7 @@ def test_check_without_a_file_shows_names_and_collisions(capsys, monkeypatch):
     assert [each["results"] for each in data(capsys, "check")[1]["rows"]] == ["mine0.csv"]
     monkeypatch.setenv("PYTORCH_TUNABLEOP_VEROBSE", "1")
     assert run(["tunableop", "check"]) == 1
-    assert "did you mean PYTORCH_TUNABLEOP_VERBOSE?" in capsys.readouterr().out
+    said.within(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_coverage_of_recorded_gemms_and_of_a_trace(capsys, folder):
     assert code == 1
 
 
-def test_coverage_of_an_execution_trace(capsys, folder):
+def test_coverage_of_an_execution_trace(capsys, folder, said):
     def node(number, name, shapes, strides, types):
         inputs = {"values": [], "shapes": shapes, "strides": strides, "types": types}
         empty = {"values": [], "shapes": [], "types": []}
@@ -319,7 +319,7 @@ def test_coverage_of_an_execution_trace(capsys, folder):
     assert found["share_of_flops"] == 0.4
     assert run(["tunableop", "show", "et.json", "r0.csv", "--step", "1"]) == 3
     assert run(["tunableop", "show", "et.json", "r0.csv"]) == 1
-    assert "2 of 5 calls of GEMMs tuned, 40.0 % of the flops" in capsys.readouterr().out
+    said.within(capsys.readouterr().out)
 
 
 def test_tune_with_a_worker(capsys, folder):
@@ -360,7 +360,7 @@ def test_a_row_with_wildcards_has_a_share_of_its_own(capsys):
     assert "PYTORCH_TUNABLEOP_WILDCARD_FALLBACK=1" in capsys.readouterr().out
 
 
-def test_untuned_leaves_out_what_has_a_row(capsys):
+def test_untuned_leaves_out_what_has_a_row(capsys, said):
     code, found, _ = data(capsys, "show", "--untuned", "untuned0.csv", "--reuse", "a0.csv")
     assert code == 0
     assert [each["m"] for each in found["rows"]] == [3]
@@ -373,30 +373,27 @@ def test_untuned_leaves_out_what_has_a_row(capsys):
             *("--reuse", "a0.csv", "--reuse", "a1.csv"),
         ]
     )
-    assert "0 GEMMs in 1 file without a row in a0.csv, a1.csv" in capsys.readouterr().out
+    said.within(capsys.readouterr().out)
 
 
-def test_a_phase_is_printed_for_a_shell(capsys, monkeypatch):
+def test_a_phase_is_printed_for_a_shell(capsys, monkeypatch, said):
     monkeypatch.setenv("PYTORCH_TUNABLEOP_VEROBSE", "1")
     monkeypatch.setenv("PYTORCH_TUNABLEOP_FILENAME", "my results%d.csv")
     assert run(["tunableop", "check", "--phase", "use", "--exports"]) == 0
-    said = capsys.readouterr()
-    assert "export PYTORCH_TUNABLEOP_ENABLED=1\n" in said.out
-    assert "export PYTORCH_TUNABLEOP_FILENAME='my results%d.csv'\n" in said.out
-    assert said.err == (
-        "warning: PYTORCH_TUNABLEOP_VEROBSE is unknown to torch; did you mean "
-        "PYTORCH_TUNABLEOP_VERBOSE?\n"
-    )
+    printed = capsys.readouterr()
+    assert "export PYTORCH_TUNABLEOP_ENABLED=1\n" in printed.out
+    assert "export PYTORCH_TUNABLEOP_FILENAME='my results%d.csv'\n" in printed.out
+    said(printed.err)
     assert run(["tunableop", "check", "--phase", "use", "--exports", "--json"]) == 2
 
 
-def test_show_lists_the_first_rows_of_a_large_file_and_csv_has_all(capsys, folder):
+def test_show_lists_the_first_rows_of_a_large_file_and_csv_has_all(capsys, folder, said):
     rows = "".join(row(m) for m in range(1, 1301))
     (folder / "large0.csv").write_text(HEADER + rows, encoding="utf-8")
     assert run(["tunableop", "show", "large0.csv"]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("large0.csv: 1,300 GEMMs, PT_VERSION 2.9.1")
-    assert "300 more rows; --format csv has all of them" in said
+    printed = capsys.readouterr().out
+    assert printed.startswith("large0.csv: 1,300 GEMMs, PT_VERSION 2.9.1")
+    said.within(printed)
     assert run(["tunableop", "show", "large0.csv", "--format", "csv"]) == 0
     assert capsys.readouterr().out.count("\n") == 1301
     _, found, _ = data(capsys, "show", "large0.csv")
@@ -429,10 +426,10 @@ def test_rows_of_a_frame_are_written_as_single_records_are():
     "text", [b"\x1f\x8b\x08\0\0", b' {"traceEvents": []}', b"SQLite format 3\0"]
 )
 @pytest.mark.parametrize("command", ["show", "check"])
-def test_a_file_of_another_kind_is_named_as_that(text, command, tmp_path, capsys):
+def test_a_file_of_another_kind_is_named_as_that(text, command, tmp_path, capsys, said):
     path = tmp_path / "trace.json"
     path.write_bytes(text)
     assert run(["tunableop", command, str(path)]) == 3
-    said = capsys.readouterr().err
-    assert "is not a TunableOp file: it is" in said
-    assert "longpole summary" in said
+    printed = capsys.readouterr().err
+    said.within(printed)
+    assert "longpole summary" in printed

@@ -265,12 +265,12 @@ def test_a_merge_keeps_validators_wherever_they_are_in_the_file(text):
     assert merge([text]).file.text == VERSION + ARCH + ROW + OTHER_ROW
 
 
-def test_validators_after_the_rows_that_contradict_those_before_are_refused_not_lost():
+def test_validators_after_the_rows_that_contradict_those_before_are_refused_not_lost(said):
     newer = b"Validator,PT_VERSION,2.10.0\n"
     with pytest.raises(ResultsError, match=r"PT_VERSION \(2.10.0, 2.9.1\)"):
         merge([VERSION + ROW + newer])
     (problem,) = tunableop.check(VERSION + ROW + newer)
-    assert problem.message == "1 rows from line 2 under 2.9.1; 0 rows under 2.10.0"
+    said(problem.message)
 
 
 @pytest.mark.parametrize(

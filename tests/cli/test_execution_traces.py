@@ -38,13 +38,13 @@ def pair(tmp_path):
     return ["--et", str(tmp_path / "et.json"), str(tmp_path / "kineto.json")]
 
 
-def test_check_says_what_was_linked(pair, capsys):
+def test_check_says_what_was_linked(pair, capsys, said):
     assert run(["check", *pair, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["data"]
     assert found["nodes"] == {"device": 1, "gap": 1, "operator": 4}
     assert found["dependencies"]["launch"] == 1
     assert run(["check", *pair]) == 0
-    assert "Linked by thread order: 2 nodes." in capsys.readouterr().out
+    said.within(capsys.readouterr().out)
 
 
 def test_an_execution_trace_with_times_is_written(pair, capsys, tmp_path):
@@ -155,7 +155,7 @@ def test_a_replay_that_misses_the_run_is_warned_about_with_the_place(
     assert (found["status"], found["warnings"][0]["count"]) == ("partial", 1)
 
 
-def test_a_replay_that_takes_too_long_is_not_blamed_on_the_recording(tmp_path, capsys):
+def test_a_replay_that_takes_too_long_is_not_blamed_on_the_recording(tmp_path, capsys, said):
     builder = TraceBuilder()
     for start in range(0, 1000, 100):  # the kernels overlap, as with dependent launches
         builder.operator("aten::mm", (start, start + 80))
@@ -167,7 +167,7 @@ def test_a_replay_that_takes_too_long_is_not_blamed_on_the_recording(tmp_path, c
     assert run(["check", "--et", str(tmp_path / "et.json"), str(tmp_path / "kineto.json")]) == 4
     text = capsys.readouterr().err
     assert "are too long" in text
-    assert "the cause is the form of the graph, not the recording" in " ".join(text.split())
+    said.within(" ".join(text.split()))
     assert "record both files" not in text
 
 
@@ -177,17 +177,17 @@ def test_a_replay_that_takes_the_time_of_the_run_is_not_warned_about(pair, capsy
 
 
 @pytest.mark.skipif(not (SHARED / "et_pairs").exists(), reason="no real pairs beside the project")
-def test_files_that_do_not_belong_together_end_with_3_and_a_hint(capsys):
+def test_files_that_do_not_belong_together_end_with_3_and_a_hint(capsys, said):
     pairs = SHARED / "et_pairs"
     execution = str(pairs / "wrong_pair_with_resnet_a100.et.json.gz")
     trace = str(pairs / "resnet_a100.kineto.json.gz")
     assert run(["check", "--et", execution, trace]) == 3
     text = capsys.readouterr().err
     assert "581 the name" in text
-    assert "hint: give the two files of one rank of one run" in text
+    said.within(text)
 
 
-def test_check_names_the_call_and_what_it_waited_for(capsys):
+def test_check_names_the_call_and_what_it_waited_for(capsys, said):
     pairs = SHARED / "et_pairs"
     if not pairs.exists():
         pytest.skip("no real pairs beside the project")
@@ -200,7 +200,7 @@ def test_check_names_the_call_and_what_it_waited_for(capsys):
     assert (wait["call"], wait["evidence"]) == ("cudaDeviceSynchronize", "recorded")
     assert run(["check", "--et", execution, trace]) == 0
     text = capsys.readouterr().out
-    assert "waits, in cudaStreamSynchronize, for node" in text
+    said.within(text)
     assert f"{len(waits) - 5} more waits: `--json` lists all" in text
 
 

@@ -116,12 +116,12 @@ def test_what_is_no_file_of_the_folders_is_refused(folder, path):
     assert answer["error"]["code"] == ("file_not_found" if inside else "permission_denied")
 
 
-def test_a_condition_with_a_query_is_refused_with_its_place(folder):
+def test_a_condition_with_a_query_is_refused_with_its_place(folder, said):
     where = "name IN (SELECT column_1 FROM read_csv('/etc/passwd'))"
     asked = {"trace": "trace.json.gz", "table": "kernels", "where": where}
     error = tools.call("table", asked, [folder])["error"]
     assert error["code"] == "usage"
-    assert "at character 10: expected a number, a text" in error["message"]
+    said.within(error["message"])
 
 
 def test_options_cannot_be_smuggled_in(folder):
@@ -167,8 +167,8 @@ def test_the_files_are_listed(folder):
     assert {Path(row["path"]).name for row in rows} == {each.name for each in EXAMPLES.iterdir()}
 
 
-def test_an_unknown_tool_is_answered_with_those_there_are(folder):
-    assert "the tools are traces, summary" in tools.call("delete", {}, [folder])["error"]["message"]
+def test_an_unknown_tool_is_answered_with_those_there_are(folder, said):
+    said.within(tools.call("delete", {}, [folder])["error"]["message"])
 
 
 def test_an_agent_sees_every_character_of_a_name(tmp_path):

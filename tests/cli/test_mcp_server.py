@@ -77,11 +77,11 @@ def test_thirty_six_questions_at_once_are_all_answered(folder):
         jsonschema.validate(answer, tools.output_schema(name))
 
 
-def test_a_question_has_a_limit_of_time(folder):
+def test_a_question_has_a_limit_of_time(folder, said):
     with Client(folder, "--timeout", "0.001") as client:
         error = client.answer("summary", TRACE)["error"]
     assert error["code"] == "time_limit"
-    assert error["message"] == "the question took longer than 0.001 s and was ended"
+    said(error["message"])
 
 
 def test_a_question_has_a_limit_of_memory_and_the_next_one_is_answered(folder):
@@ -114,7 +114,7 @@ def test_a_worker_that_dies_is_not_blamed_on_memory_and_the_next_question_is_ans
         assert client.answer("check", TRACE)["status"] == "ok"
 
 
-def test_a_pipe_or_device_in_the_folder_is_refused_and_blocks_nothing(folder):
+def test_a_pipe_or_device_in_the_folder_is_refused_and_blocks_nothing(folder, said):
     os.mkfifo(folder / "pipe.json")
     os.mkfifo(folder / "12_hip_api_trace.csv")
     shutil.copy(EXAMPLE, folder / "12_kernel_trace.csv.json.gz")
@@ -125,7 +125,7 @@ def test_a_pipe_or_device_in_the_folder_is_refused_and_blocks_nothing(folder):
         listed = client.answer("traces", {})["data"]["traces"]
         assert client.answer("check", TRACE)["status"] == "ok"
     assert piped["code"] == "not_a_regular_file"
-    assert piped["message"] == "this is a pipe, not a regular file"
+    said(piped["message"])
     assert device["code"] == "permission_denied"
     assert "pipe.json" not in json.dumps(listed)
 

@@ -45,9 +45,9 @@ def test_a_number_beyond_its_range_is_a_usage_error(number, trace, capsys):
     assert f"{number} is not in the range" in capsys.readouterr().err
 
 
-def test_the_error_for_a_number_shows_the_range_that_the_help_leaves_out(trace, capsys):
+def test_the_error_for_a_number_shows_the_range_that_the_help_leaves_out(trace, capsys, said):
     assert run(["table", trace, "kernels", "--top", "0"]) == 2
-    assert "0 is not in the range 1<=x<=1000000000 [usage]" in capsys.readouterr().err
+    said.within(capsys.readouterr().err)
     assert run(["table", "--help"]) == 0
     assert "1000000000" not in capsys.readouterr().out
 

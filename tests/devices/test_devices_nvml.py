@@ -138,7 +138,7 @@ print(json.dumps(provider.settings(device)))
     }
 
 
-def test_a_partitioned_device_is_listed_as_its_instances(library):
+def test_a_partitioned_device_is_listed_as_its_instances(library, said):
     found = read_all(library, NVML_FAKE_MIG="1")
     whole = "GPU-aaaaaaaa-0000-0000-0000-000000000000"
     assert [(each["index"], each["uuid"][:12], each["parent"]) for each in found] == [
@@ -146,7 +146,7 @@ def test_a_partitioned_device_is_listed_as_its_instances(library):
         (1, "MIG-22222222", whole),
         (2, "GPU-bbbbbbbb", None),
     ]
-    assert found[0]["name"] == "NVIDIA Fake 100 MIG 3g.40gb"
+    said(found[0]["name"])
     (only,) = read_all(library, NVML_FAKE_MIG="1", CUDA_VISIBLE_DEVICES="MIG-22222222")
     assert only["uuid"] == "MIG-22222222-0000-0000-0000-000000000000"
     assert only["token"] == only["uuid"]
@@ -216,13 +216,13 @@ def wait_for(condition):
         time.sleep(0.02)
 
 
-def test_a_clock_that_cannot_be_locked_is_an_error_and_nothing_runs(library, tmp_path):
+def test_a_clock_that_cannot_be_locked_is_an_error_and_nothing_runs(library, tmp_path, said):
     code = "from longpole.cli import main; main()"
     jobs = ["bench", "run", "--lock-clock", "1410", "-o", str(tmp_path / "r.jsonl")]
     command = [sys.executable, "-c", code, *jobs, "--", "touch", str(tmp_path / "ran")]
     environ = environment(library)
     found = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
     assert not (tmp_path / "ran").exists()
-    said = found.stdout + found.stderr
-    assert "the clock cannot be locked at 1410 MHz: Insufficient Permissions" in said
+    printed = found.stdout + found.stderr
+    said.within(printed)
     assert found.returncode == 5

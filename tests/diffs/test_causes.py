@@ -35,10 +35,10 @@ def _steps(work_us, host_us):
     return builder.read()
 
 
-def test_a_gain_and_a_loss_that_meet_are_both_named():
+def test_a_gain_and_a_loss_that_meet_are_both_named(said):
     found = longpole.diff(_steps(440, 50), _steps(220, 270))
     assert found.verdict == "neutral"
-    assert "220 µs shorter; and host time outside operators" in found.sentence
+    said.within(found.sentence)
     assert "216 µs longer" in found.sentence
 
 
@@ -108,12 +108,12 @@ def test_hidden_work_has_no_effect(case):
 
 
 @needs_cases
-def test_a_remedy_and_its_reverse_are_one_program():
+def test_a_remedy_and_its_reverse_are_one_program(said):
     sides = [PROGRAMS / f"attention.{side}.json.gz" for side in ("before", "after")]
     applied, undone = longpole.diff(*sides), longpole.diff(*sides[::-1])
     assert (applied.verdict, undone.verdict) == ("improvement", "regression")
     assert undone.undone == ("fused_attention",)
-    assert "the new side lacks what fused_attention gave the base" in undone.sentence
+    said.within(undone.sentence)
 
 
 @needs_cases

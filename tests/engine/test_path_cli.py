@@ -463,7 +463,9 @@ def test_launches_without_their_kernels_are_told_if_they_are_many(
     assert (told in " ".join(out.split())) == is_told
 
 
-def test_work_from_before_the_recording_is_no_gain_that_is_named_without_a_word(tmp_path, capsys):
+def test_work_from_before_the_recording_is_no_gain_that_is_named_without_a_word(
+    tmp_path, capsys, said
+):
     earlier = [kernel("old", 0, 20), kernel("old", 20, 40)]
     recorded = [launch(10, 12, 1), kernel("gemm", 41, 90, 1)]
     trace = written(tmp_path, [*earlier, *recorded, annotation("ProfilerStep#1", 0, 90)])
@@ -471,9 +473,9 @@ def test_work_from_before_the_recording_is_no_gain_that_is_named_without_a_word(
     [warning] = [row for row in json.loads(out)["warnings"] if row["code"] == "earlier_work"]
     assert (warning["count"], "(40.0 µs of step 1)" in warning["message"]) == (2, True)
     _, out = answer(capsys, "summary", trace)
-    said = " ".join(out.split())
-    assert "2 of 3 GPU activities were most likely launched before recording began." in said
-    assert "so that the launches before the window are known" in said
+    printed = " ".join(out.split())
+    said.within(printed)
+    said.within(printed)
     later = [kernel("late", 90, 99), annotation("ProfilerStep#1", 0, 99)]
     _, out = answer(capsys, "path", written(tmp_path, [*recorded, *later]), "--json")
     assert "earlier_work" not in out

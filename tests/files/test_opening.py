@@ -63,12 +63,10 @@ def test_names_are_listed_in_order(tmp_path):
     assert read_text(tmp_path / "c.txt") == "1\n2"
 
 
-def test_a_vocabulary_that_is_a_device_is_refused_in_one_sentence(trace):
-    said = longpole_says("summary", trace, "--vocabulary", "/dev/zero")
-    assert said.returncode == 3
-    assert said.stderr == (
-        "error: /dev/zero: this is a device, not a regular file [not_a_regular_file]\n"
-    )
+def test_a_vocabulary_that_is_a_device_is_refused_in_one_sentence(trace, said):
+    printed = longpole_says("summary", trace, "--vocabulary", "/dev/zero")
+    assert printed.returncode == 3
+    said(printed.stderr)
 
 
 def test_a_pipe_in_a_folder_of_ranks_is_passed_over(trace):
@@ -110,9 +108,9 @@ def test_no_command_looks_into_a_pipe_before_it_reads_it(trace, script):
     assert said.returncode in {0, 4}
 
 
-def test_what_cannot_be_read_from_a_pipe_says_so(trace):
-    said = shell_says('"$0" -m longpole ranks <(cat "$1")', trace)
-    assert "is a pipe; ranks are read twice, so give files" in said.stderr
+def test_what_cannot_be_read_from_a_pipe_says_so(trace, said):
+    printed = shell_says('"$0" -m longpole ranks <(cat "$1")', trace)
+    said.within(printed.stderr)
     trace.write_text('{"segments": [], "device_traces": []}')
-    said = shell_says('cat "$1" | "$0" -m longpole /dev/stdin', trace)
-    assert "a memory timeline or snapshot must be a file, not a pipe" in said.stderr
+    printed = shell_says('cat "$1" | "$0" -m longpole /dev/stdin', trace)
+    said.within(printed.stderr)

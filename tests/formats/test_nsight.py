@@ -289,7 +289,7 @@ def last_leaf(path, table):
 
 
 @pytest.mark.parametrize("table", ["CUPTI_ACTIVITY_KIND_KERNEL", "StringIds", "NVTX_EVENTS"])
-def test_an_export_with_a_page_of_zeros_has_no_verdict(table, export, capsys):
+def test_an_export_with_a_page_of_zeros_has_no_verdict(table, export, capsys, said):
     if table == "StringIds":
         changed(export, "UPDATE StringIds SET value = value || printf('%.*c', 500, 'x');")
     begin, end = last_leaf(export, table)
@@ -301,7 +301,7 @@ def test_an_export_with_a_page_of_zeros_has_no_verdict(table, export, capsys):
     assert trace.damage.is_grave
     assert program.run(["summary", str(export)]) == 4
     text = " ".join(capsys.readouterr().out.split())
-    assert "(a table of the database is damaged" in text
+    said.within(text)
     assert "at byte" not in text
 
 
@@ -357,14 +357,14 @@ def test_a_row_with_a_value_that_is_too_long_is_left_out_and_counted(export):
     assert "behind" in trace.events["name"].cast(pl.String).to_list()
 
 
-def test_a_database_without_its_write_ahead_log_is_said(export, capsys):
+def test_a_database_without_its_write_ahead_log_is_said(export, capsys, said):
     changed(export, "PRAGMA journal_mode = WAL;")
     assert not export.with_name(f"{export.name}-wal").exists()
     trace = read_trace(export)
     assert trace.diagnostics["code"].to_list() == ["no_write_ahead_log"]
     assert trace.damage is None
     program.run(["check", str(export)])
-    assert "if the file was copied while it was open" in " ".join(capsys.readouterr().out.split())
+    said.within(" ".join(capsys.readouterr().out.split()))
 
 
 def test_a_second_thread_reads_the_same_rows(export):
@@ -438,21 +438,21 @@ def ranges_alone(path, length):
     return str(path)
 
 
-def test_an_export_with_ranges_alone_has_the_table_of_them(tmp_path, capsys):
+def test_an_export_with_ranges_alone_has_the_table_of_them(tmp_path, capsys, said):
     path = ranges_alone(tmp_path / "ranges.sqlite", 60)
     assert program.run(["table", path, "annotations", "--json"]) == 0
     [row] = json.loads(capsys.readouterr().out)["data"]["rows"]
     assert (row["name"], row["count"], row["duration_ns"]) == ("load", 10, 600)
     assert program.run(["summary", path]) == 4
-    assert "the table annotations shows them" in " ".join(capsys.readouterr().out.split())
+    said.within(" ".join(capsys.readouterr().out.split()))
 
 
-def test_exports_with_ranges_alone_are_compared_by_their_length(tmp_path, capsys):
+def test_exports_with_ranges_alone_are_compared_by_their_length(tmp_path, capsys, said):
     base, new = (ranges_alone(tmp_path / f"{length}.sqlite", length) for length in (40, 80))
     assert program.run(["diff", base, new]) == 4
-    said = " ".join(capsys.readouterr().out.split())
-    assert "neither trace has launches or operators to compare. The base takes 940 ns, the" in said
-    assert "different programs" not in said
+    printed = " ".join(capsys.readouterr().out.split())
+    said.within(printed)
+    assert "different programs" not in printed
     assert program.run(["diff", base, new, "--same-program", "--json"]) == 4
     data = json.loads(capsys.readouterr().out)["data"]
     assert (data["similarity"], data["is_stated"]) == (None, True)

@@ -57,18 +57,18 @@ def told(found):
     return " ".join(block.text for block in dumps(found).blocks() if hasattr(block, "text"))
 
 
-def test_the_rank_that_has_not_called_is_named(write):
+def test_the_rank_that_has_not_called_is_named(write, said):
     waits = [entry(1), entry(2), entry(3, "started")]
     found = write(waits, [entry(1), entry(2)], waits)
     [call] = found.open_calls
     assert (call.sequence, call.missing, call.started) == (3, (1,), (0, 2))
     assert (call.last_complete, call.waits_for) == (2, (1,))
-    assert "rank 1 has not called it" in told(found)
+    said.within(told(found))
 
 
-def test_a_call_that_some_completed_and_one_lacks_makes_no_rank_wait(write):
+def test_a_call_that_some_completed_and_one_lacks_makes_no_rank_wait(write, said):
     done = [entry(1), entry(2)]
-    assert "No rank waits in all_reduce (call 2" in told(write(done, [entry(1)], done))
+    said.within(told(write(done, [entry(1)], done)))
 
 
 def test_where_a_late_rank_was_last_is_said(write):
@@ -81,21 +81,21 @@ def test_where_a_late_rank_was_last_is_said(write):
     assert places[1].endswith("evaluate (train.py:88)")
 
 
-def test_a_call_that_has_not_started_on_a_rank_holds_the_others(write):
+def test_a_call_that_has_not_started_on_a_rank_holds_the_others(write, said):
     found = write([entry(1, "started")], [entry(1, "scheduled")], [entry(1, "started")])
     [call] = found.open_calls
     assert call.waits_for == (1,)
-    assert "it has not started there" in told(found)
+    said.within(told(found))
 
 
-def test_ranks_that_called_something_else_are_said_to_disagree(write):
+def test_ranks_that_called_something_else_are_said_to_disagree(write, said):
     other = entry(1, "started", "broadcast")
     found = write([entry(1, "started")], [other], [entry(1, "started")])
-    assert "other operation on rank 1" in told(found)
+    said.within(told(found))
     found = write(
         [entry(1, "started")], [entry(1, "started", input_sizes=[[7]])], [entry(1, "started")]
     )
-    assert "other size on rank 1" in told(found)
+    said.within(told(found))
 
 
 def test_what_a_rank_has_written_over_is_no_missing_call(write):
@@ -161,10 +161,10 @@ def test_a_pickle_is_refused_by_name_and_never_opened(tmp_path, capsys):
     assert not tmp_path.joinpath("opened").exists()
 
 
-def test_the_command_answers_about_dumps(write, tmp_path, capsys):
+def test_the_command_answers_about_dumps(write, tmp_path, capsys, said):
     write([entry(1, "started")], [], [entry(1, "started")])
     assert program.run(["ranks", str(tmp_path)]) == 0
-    assert "rank 1 has not called it" in capsys.readouterr().out
+    said.within(capsys.readouterr().out)
     tmp_path.joinpath("nccl_trace_rank_2").write_text('{"entries": 3, "pg_status": {}}')
     assert program.run(["ranks", str(tmp_path), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)

@@ -136,7 +136,7 @@ def assert_survives_one_kill(folder, workers):
 
 @needs_proc
 @pytest.mark.needs("ray")
-def test_a_rank_whose_worker_dies_each_time_is_named_and_the_rest_is_answered(folder, ray):
+def test_a_rank_whose_worker_dies_each_time_is_named_and_the_rest_is_answered(folder, ray, said):
     assert ray
     files = sorted(folder.iterdir())
     piped = Piped(folder)
@@ -147,7 +147,7 @@ def test_a_rank_whose_worker_dies_each_time_is_named_and_the_rest_is_answered(fo
     assert ranks.rank_numbers == (0, 1, 2)
     [finding] = [it for it in ranks.findings if it.kind == "unreadable rank"]
     assert "rank3.json" in finding.message
-    assert "its worker died 3 times" in finding.message
+    said.within(finding.message)
 
 
 @needs_proc
@@ -159,7 +159,9 @@ def test_ray_gives_the_same_answer_though_one_of_four_workers_is_killed(folder, 
 
 @needs_proc
 @pytest.mark.needs("ray")
-def test_a_rank_that_ray_does_not_finish_in_time_is_named_and_the_rest_is_answered(folder, ray):
+def test_a_rank_that_ray_does_not_finish_in_time_is_named_and_the_rest_is_answered(
+    folder, ray, said
+):
     assert ray
     files = sorted(folder.iterdir())
     assert_same(read_traces(files), read_traces(files, engine="ray", workers=4))
@@ -171,7 +173,7 @@ def test_a_rank_that_ray_does_not_finish_in_time_is_named_and_the_rest_is_answer
     assert ranks.rank_numbers == (0, 1, 2)
     [finding] = [it for it in ranks.findings if it.kind == "unreadable rank"]
     assert "rank3.json" in finding.message
-    assert "finished no rank for 15 s" in finding.message
+    said.within(finding.message)
     assert_same(read_traces(files[:3]), ranks)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from ray_stand_ins import PicklingRay
@@ -48,13 +48,13 @@ def test_a_folder_of_several_mindspore_ranks_is_no_single_trace(tmp_path: Path) 
 
 
 def test_ranks_without_collectives_are_listed_and_not_joined(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], said: Any
 ) -> None:
     for rank in (0, 1):
         cpu_profile(tmp_path, rank)
     program.run(["ranks", str(tmp_path)])
     output = capsys.readouterr().out
-    assert "No collectives were found" in output
+    said.within(output)
     assert "longpole diff" in output
     assert "Path of the run" not in output
 
@@ -79,14 +79,14 @@ def test_waiting_for_an_absent_rank_is_what_the_tasks_say(tmp_path: Path) -> Non
 
 
 def test_the_answer_names_the_rank_that_is_to_be_added(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], said: Any
 ) -> None:
     assert program.run(["ranks", str(ascend_ranks(tmp_path))]) == 0
     output = " ".join(capsys.readouterr().out.split())
     # The verdict comes before what it rests on.
     assert output.index("waiting, longest for rank 5") < output.index(", matched by")
-    assert "waiting, longest for rank 5 of group 586" in output
-    assert "add the trace of rank 5 of the group" in output
+    said.within(output)
+    said.within(output)
 
 
 def test_waits_are_the_same_whoever_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,12 +113,14 @@ def test_a_folder_with_nothing_names_what_was_looked_for(tmp_path: Path) -> None
         longpole.read_traces([tmp_path])
 
 
-def test_one_clock_agrees_with_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_clock_agrees_with_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], said: Any
+) -> None:
     cpu_profile(tmp_path, 0)
     assert program.run(["ranks", str(tmp_path)]) == 4
-    said = capsys.readouterr().out
-    assert "No collectives were found; ask the one rank" in said
-    assert "Clocks" not in said
+    printed = capsys.readouterr().out
+    said.within(printed)
+    assert "Clocks" not in printed
     both = ascend_ranks(tmp_path / "ascend")
     assert program.run(["ranks", str(both)]) == 0
     assert "Clocks" in capsys.readouterr().out
@@ -126,13 +128,13 @@ def test_one_clock_agrees_with_nothing(tmp_path: Path, capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize("command", [["ranks"], ["path"], ["diff", "."]])
 def test_a_profile_without_a_timeline_is_one_clear_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str], said: Any
 ) -> None:
     (tmp_path / "minddata_pipeline_summary_0.json").write_text("{}")
     (tmp_path / "pipeline_profiling_0.json").write_text("{}")
     [name, *rest] = command
     assert program.run([name, str(tmp_path), *(str(tmp_path) for _ in rest)]) == 3
-    said = capsys.readouterr().err
-    assert said.count(str(tmp_path)) == 1
-    assert "without a timeline [no_timeline]" in said
-    assert "`longpole summary DIR` reads its tables" in said
+    printed = capsys.readouterr().err
+    assert printed.count(str(tmp_path)) == 1
+    said.within(printed)
+    said.within(printed)

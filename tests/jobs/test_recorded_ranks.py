@@ -71,26 +71,26 @@ def test_the_bare_summary_of_two_other_traces_says_how_to_compare_them(capsys):
     assert said.endswith(f"To compare the two: `longpole diff {' '.join(paths)}`.")
 
 
-def test_a_rank_whose_file_breaks_off_is_compared_with_no_other(tmp_path, capsys):
+def test_a_rank_whose_file_breaks_off_is_compared_with_no_other(tmp_path, capsys, said):
     for number in (0, 1):
         content = (RECORDINGS / f"late_rank.rank{number}.json.gz").read_bytes()
         part = content[: len(content) * 3 // 5] if number else content
         tmp_path.joinpath(f"rank{number}.json.gz").write_bytes(part)
     assert program.run(["ranks", str(tmp_path)]) == 4
-    said = " ".join(capsys.readouterr().out.split())
-    assert "The trace of rank 1 is damaged, so the times of the ranks cannot be compared" in said
-    assert "Rank 1 makes" not in said
-    assert f"{tmp_path}/rank1.json.gz: The trace is damaged (" in said
+    printed = " ".join(capsys.readouterr().out.split())
+    said.within(printed)
+    assert "Rank 1 makes" not in printed
+    assert f"{tmp_path}/rank1.json.gz: The trace is damaged (" in printed
     traces = read_traces(tmp_path)
     assert (traces.damaged_ranks, traces.late_ranks()) == ((1,), ())
     assert "damaged trace" in [finding.kind for finding in traces.findings]
 
 
-def test_of_a_step_only_the_path_is_shown(capsys):
+def test_of_a_step_only_the_path_is_shown(capsys, said):
     paths = [str(RECORDINGS / f"late_rank.rank{number}.json.gz") for number in (0, 1)]
     assert program.run(["ranks", *paths, "--step", "3"]) == 0
     first = capsys.readouterr().out.splitlines()[0]
-    assert "2 ranks (0 and 1), whole run; the path is that of step 3, " in first
+    said.within(first)
 
 
 def test_a_file_of_several_ranks_says_so():

@@ -34,12 +34,10 @@ def loading(n_bytes: int, copy_us: int = COPY) -> TraceBuilder:
     return steps(STEP, fill)
 
 
-def test_weights_that_every_step_loads_are_found():
+def test_weights_that_every_step_loads_are_found(said):
     found = remedy_of("repeated_uploads", loading(2_000_000_000))
     assert found is not None
-    assert found.evidence == (
-        "2 copies a step load 1.863 GiB at 25 GB/s, about the rate of the link, in 80.0 ms"
-    )
+    said(found.evidence)
     assert (found.gain.low, found.gain.high) == pytest.approx((40 / 86, 80 / 86), abs=0.02)
 
 

@@ -201,18 +201,18 @@ def test_the_option_names_a_capture(tmp_path, capsys, command):
         assert "ran while a graph was captured that launched them" in " ".join(told.split())
 
 
-def test_launches_without_a_fitting_capture_are_said():
+def test_launches_without_a_fitting_capture_are_said(said):
     capture = capture_of("aten::mm").read()
     trace = replays([5, 3]).read(capture_traces=[capture])
     found = longpole.operators(trace, whole(trace))
-    assert "1 launch of graphs matched no capture" in (found.hint or "")
+    said.within(found.hint or "")
 
 
 @pytest.mark.parametrize("table", [longpole.operators, longpole.modules, longpole.roofline])
-def test_graphs_without_a_capture_are_said_with_their_share(table):
+def test_graphs_without_a_capture_are_said_with_their_share(table, said):
     trace = replays([5, 3]).read()
     told = " ".join(getattr(it, "text", "") for it in table(trace, whole(trace)).blocks())
-    assert "Graphs ran for 44.4 % of the time of all GPU activities" in told
+    said.within(told)
     few = replays([0.1]).read()
     told = " ".join(getattr(it, "text", "") for it in table(few, whole(few)).blocks())
     assert "Graphs ran" not in told

@@ -121,9 +121,9 @@ def behind(by_us):
     return builder
 
 
-def test_a_clock_more_than_20_us_off_is_a_doubt():
+def test_a_clock_more_than_20_us_off_is_a_doubt(said):
     (finding,) = [it for it in longpole.check(behind(40).read()) if it.code == "clock_shift"]
-    assert finding.sentence == "the clock of device 0 is 44.0 µs behind the host's"
+    said(finding.sentence)
     assert "clock_shift" not in findings(behind(10))
 
 
@@ -143,10 +143,10 @@ def test_calls_of_two_processes_look_like_two_ranks():
     assert findings(builder)["several_processes"].count == 2
 
 
-def test_a_range_that_never_ended_is_found():
+def test_a_range_that_never_ended_is_found(said):
     builder = sound().event(ph="B", cat="cpu_op", name="open", pid=100, tid=1, ts=90)
     finding = findings(builder)["unmatched_begin"]
-    assert finding.hint == "these ranges were still open when the profiler stopped"
+    said(finding.hint)
 
 
 def test_only_metadata_is_nothing_to_analyse():
@@ -331,12 +331,12 @@ def with_files(text, document):
     return document.decode().replace(written, new).encode()
 
 
-def test_a_profiler_that_saw_no_work_says_how_long_it_ran(tmp_path, capsys):
+def test_a_profiler_that_saw_no_work_says_how_long_it_ran(tmp_path, capsys, said):
     span = {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans", "tid": "P"}
     builder = TraceBuilder().call("cudaDeviceSynchronize", (5, 9))
     builder.event(**span, ts=0, dur=78_000_000, args={"Op count": 0})
     [found] = [it for it in longpole.check(builder.read()) if it.code == "caught_nothing"]
-    assert "ran for 78.0 s and recorded no operator" in found.sentence
+    said.within(found.sentence)
     assert run(["summary", str(builder.write(tmp_path / "trace.json"))]) == 4
     assert "recorded no operator" in capsys.readouterr().out
     assert "caught_nothing" not in findings(builder.operator("aten::mm", (1, 2)))

@@ -67,13 +67,13 @@ def test_what_the_program_did_not_do_is_no_question_of_options(name, told):
     assert why_empty(name, launched().read()) == told
 
 
-def test_what_lies_outside_the_window_points_to_the_whole_trace(tmp_path, capsys):
+def test_what_lies_outside_the_window_points_to_the_whole_trace(tmp_path, capsys, said):
     path = launched().write(tmp_path / "trace.json")
     assert run(["table", str(path), "kernels", "--step", "2"]) == 0
     told = capsys.readouterr().out
-    assert "No GPU activity ran in it. `--window all` covers the whole trace." in told
+    said.within(told)
     assert run(["table", str(path), "kernels", "--where", "stream = 99"]) == 0
-    assert "No row matches the condition." in capsys.readouterr().out
+    said.within(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("table", ["kernels", "activities", "roofline"])
@@ -112,7 +112,7 @@ def repeated():
     return builder
 
 
-def test_without_marks_the_repetitions_are_the_steps(tmp_path, capsys):
+def test_without_marks_the_repetitions_are_the_steps(tmp_path, capsys, said):
     trace = repeated().read()
     window = longpole.choose_window(trace)
     assert window.kind == "repetition"
@@ -122,7 +122,7 @@ def test_without_marks_the_repetitions_are_the_steps(tmp_path, capsys):
     assert dict(found.schema) == dict(trace.steps.schema) | {"period_ns": pl.Int64}
     assert run(["table", str(repeated().write(tmp_path / "trace.json")), "steps"]) == 0
     told = capsys.readouterr().out
-    assert "Nothing marks steps: these are repetitions of GPU activities; to see one" in told
+    said.within(told)
 
 
 def test_other_annotations_can_mark_the_steps(tmp_path, capsys):

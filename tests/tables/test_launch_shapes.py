@@ -92,7 +92,7 @@ def test_the_table_of_kernels_has_the_launch_of_the_longest_one():
 AMD = {"id": 0, "name": "AMD Instinct MI300X", "warpSize": 64, "numSms": 304}
 
 
-def test_of_hip_the_occupancy_is_known_if_registers_are_recorded():
+def test_of_hip_the_occupancy_is_known_if_registers_are_recorded(said):
     """The profiler of PyTorch records none, and RDNA has rules of its own."""
     amd = [AMD | {"computeMajor": 9, "computeMinor": 4, "regsPerBlock": 131072}]
     trace = kernel(devices=amd, call="hipLaunchKernel", **LAUNCH)
@@ -100,7 +100,7 @@ def test_of_hip_the_occupancy_is_known_if_registers_are_recorded():
     assert row["blocks_per_processor"] == 264 / 304
     assert (row["waves"], row["occupancy"], row["occupancy_limit"]) == (None, None, None)
     look = longpole.roofline(trace).look
-    assert look == "rocprof-compute profile -n kernel -k gemm -- COMMAND"
+    said(look)
     [known] = longpole.kernels(kernel(devices=amd, **LAUNCH, **RESOURCES)).to_dicts()
     assert (known["occupancy"], known["occupancy_limit"], known["waves"]) == (
         1,
@@ -214,8 +214,8 @@ def test_calls_of_one_shape_have_statistics():
     )
 
 
-def test_the_line_for_ncu_names_the_function():
+def test_the_line_for_ncu_names_the_function(said):
     name = "void at::native::(anonymous namespace)::f<4, at::X<int> >(int, float*)"
     look = longpole.roofline(kernel(name, **LAUNCH)).look
-    assert look == ("ncu --set full --kernel-name 'regex:^f$' --launch-count 1 -o kernel COMMAND")
+    said(look)
     assert function_of("???") is None

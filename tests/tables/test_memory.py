@@ -314,28 +314,28 @@ def test_a_memory_file_given_as_a_trace_is_answered_or_named_with_its_command(
     assert f"hint: `longpole table {path} memory` shows its peak" in capsys.readouterr().err
 
 
-def test_the_peak_is_told_with_its_time_and_what_ran(tmp_path, capsys):
+def test_the_peak_is_told_with_its_time_and_what_ran(tmp_path, capsys, said):
     builder = forward().builder.step(3, (0, 100))
     assert program.run(["table", str(builder.write(tmp_path / "trace.json")), "memory"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "cuda:0: peak of 35 B allocated, 25.0 µs after the start" in told
-    assert "in step 3, during aten::empty, in model.py(7): forward, event " in told
-    assert "5 B of it dates from before the recording." in told
-    assert "call `torch.cuda.memory._record_memory_history()` before the model is built" in told
+    said.within(told)
+    said.within(told)
+    said.within(told)
+    said.within(told)
     assert program.run([str(written(tmp_path / "snapshot.json", snapshot()))]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "cuda:0: peak of 3 MiB allocated" in told
-    assert "A snapshot records the sizes that were requested" in told
+    said.within(told)
+    said.within(told)
     assert "_record_memory_history" not in told
 
 
-def test_the_largest_memory_at_chosen_changes_is_not_called_the_peak(tmp_path, capsys):
+def test_the_largest_memory_at_chosen_changes_is_not_called_the_peak(tmp_path, capsys, said):
     timeline = [[5, 2, 3 * MIB, 4], [6, 4, -3 * MIB, 4], [9, 2, MIB, 3]]
     path = str(written(tmp_path / "timeline.raw.json", timeline))
     assert program.run(["table", path, "memory", "--where", "category = 'temporary'"]) == 0
-    assert "device: at the matching changes, at most 1 MiB allocated" in capsys.readouterr().out
+    said.within(capsys.readouterr().out)
     assert program.run(["table", path, "memory"]) == 0
-    assert "device: peak of 3 MiB allocated" in capsys.readouterr().out
+    said.within(capsys.readouterr().out)
 
 
 def test_a_change_of_memory_has_its_time_from_the_start(tmp_path):
@@ -344,7 +344,7 @@ def test_a_change_of_memory_has_its_time_from_the_start(tmp_path):
     assert longpole.memory(read, by="time")["offset_ns"].to_list() == [None, 0, 4]
 
 
-def test_the_functions_that_reach_the_peak_of_a_snapshot_are_its_stack(tmp_path, capsys):
+def test_the_functions_that_reach_the_peak_of_a_snapshot_are_its_stack(tmp_path, capsys, said):
     document = snapshot()
     frames = [
         {"filename": "/site-packages/torch/nn/functional.py", "line": 9, "name": "relu"},
@@ -354,10 +354,10 @@ def test_the_functions_that_reach_the_peak_of_a_snapshot_are_its_stack(tmp_path,
     document["device_traces"][0][2]["frames"] = frames
     assert program.run([str(written(tmp_path / "snapshot.json", document))]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "in home/me/model.py(7): forward, called by home/me/train.py(3): step." in told
+    said.within(told)
 
 
-def test_a_device_with_next_to_nothing_is_only_mentioned(tmp_path, capsys):
+def test_a_device_with_next_to_nothing_is_only_mentioned(tmp_path, capsys, said):
     changes = Changes()
     changes.builder.operator("aten::mm", (0, 9))
     changes(1, 8, 9, kind=0, number=-1, reserved=0)
@@ -365,11 +365,11 @@ def test_a_device_with_next_to_nothing_is_only_mentioned(tmp_path, capsys):
     changes(2, 300 * MIB, 1, reserved=400 * MIB)
     assert program.run(["table", str(changes.builder.write(tmp_path / "t.json")), "memory"]) == 0
     out = capsys.readouterr().out
-    assert "Not shown: cpu, at most 8 B." in out
+    said.within(out)
     assert [line for line in out.splitlines() if line.startswith("  cpu")] == []
 
 
-def test_an_answer_with_nothing_to_show_is_inconclusive(tmp_path, capsys):
+def test_an_answer_with_nothing_to_show_is_inconclusive(tmp_path, capsys, said):
     path = str(TraceBuilder().launch("gemm", call=(0, 1), work=(1, 9)).write(tmp_path / "t.json"))
     assert program.run(["table", path, "memory"]) == 4
     assert program.run(["table", path, "roofline", "--by", "type"]) == 4
@@ -377,7 +377,7 @@ def test_an_answer_with_nothing_to_show_is_inconclusive(tmp_path, capsys):
     timeline = str(written(tmp_path / "timeline.raw.json", [[5, 2, MIB, 4]]))
     assert program.run(["table", timeline, "memory", "--where", "n_bytes < 0"]) == 4
     assert program.run(["table", timeline, "memory", "--window", "0..9"]) == 2
-    assert "leave out the window" in capsys.readouterr().err
+    said.within(capsys.readouterr().err)
 
 
 def test_changes_of_the_wrong_form_are_counted_and_the_rest_is_answered(tmp_path):
@@ -441,7 +441,7 @@ def of_2021(kind, *changes):
     return builder
 
 
-def test_changes_without_totals_are_summed_from_the_start(tmp_path, capsys):
+def test_changes_without_totals_are_summed_from_the_start(tmp_path, capsys, said):
     builder = of_2021(1, (10, 5 * MIB), (20, 3 * MIB), (30, -5 * MIB))
     [device] = longpole.memory(builder.read()).devices.to_dicts()
     assert (device["peak_bytes"], device["start_bytes"], device["end_bytes"]) == (
@@ -451,9 +451,7 @@ def test_changes_without_totals_are_summed_from_the_start(tmp_path, capsys):
     )
     path = builder.write(tmp_path / "trace.json")
     assert program.run(["table", str(path), "memory"]) == 0
-    assert "memory counts from the start of the recording" in capsys.readouterr().out.replace(
-        "\n  ", " "
-    )
+    said.within(capsys.readouterr().out.replace("\n  ", " "))
 
 
 def test_a_trace_with_memory_of_the_cpu_alone_says_so():

@@ -270,9 +270,9 @@ def test_what_is_about_the_path_alone_is_refused(longpole_table):
     assert "--end is an option of segments, sync, not of kernels" in err
 
 
-def test_the_rest_of_a_long_table_is_announced(longpole_table):
+def test_the_rest_of_a_long_table_is_announced(longpole_table, said):
     _, out, _ = longpole_table("kernels", "--top", 2)
-    assert "The first 2 of 6 rows" in out
+    said.within(out)
     _, out, _ = longpole_table("kernels", "--top", 2, "--json")
     assert json.loads(out)["truncated"] == {"rows": {"shown": 2, "total": 6}}
 
@@ -346,12 +346,12 @@ def test_what_is_not_known_is_sorted_last(longpole_table):
     assert rows_of(out)[-1]["name"] == "unlinked"
 
 
-def test_a_column_that_is_not_there_is_an_error_that_names_those_that_are(longpole_table):
+def test_a_column_that_is_not_there_is_an_error_that_names_those_that_are(longpole_table, said):
     code, _, err = longpole_table("breakdown", "--sort", "duration")
     assert code == 2
-    assert "no column 'duration': the columns are device, stream, " in err
+    said.within(err)
     _, _, err = longpole_table("operators", "--sort", "duration")
-    assert "as printed also operator, calls, host self, host total, GPU activities" in err
+    said.within(err)
 
 
 def test_steps_are_listed_all_unless_a_window_is_asked_for(capsys, tmp_path):
@@ -396,6 +396,6 @@ def test_a_backward_pass_counts_under_the_annotation_of_its_forward_operators():
     }
 
 
-def test_an_empty_table_says_why(longpole_table):
-    assert "No row matches the condition" in longpole_table("kernels", "--where", "name = 'x'")[1]
-    assert "The trace has no launch of a CUDA graph" in longpole_table("graph_kernels")[1]
+def test_an_empty_table_says_why(longpole_table, said):
+    said.within(longpole_table("kernels", "--where", "name = 'x'")[1])
+    said.within(longpole_table("graph_kernels")[1])

@@ -240,7 +240,7 @@ def allocator(at, change, size, total, **more):
     return (change, at, 0, values | more)
 
 
-def test_allocations_have_owners_and_the_allocator_a_capacity(tmp_path):
+def test_allocations_have_owners_and_the_allocator_a_capacity(tmp_path, said):
     memory = [
         ("PjitFunction(step)", 10, 80, {}),
         ("Execute", 20, 50, {}),
@@ -257,19 +257,19 @@ def test_allocations_have_owners_and_the_allocator_a_capacity(tmp_path):
     owners = found.at_peak.select("operator", "n_bytes", "known").rows()
     assert owners == [("PjitFunction(step)", 350, True), (None, 100, False)]
     told = " ".join(it.text for it in found.blocks() if isinstance(it, Sentence))
-    assert "The peak is 45.0 % of the 1000 B that GPU_0_bfc manages." in told
-    assert "Before the recording it held up to 700 B." in told
+    said.within(told)
+    said.within(told)
 
 
 @pytest.mark.parametrize("table", ["memory", "roofline"])
-def test_what_a_file_lacks_is_not_said_of_its_profiler(tmp_path, table):
+def test_what_a_file_lacks_is_not_said_of_its_profiler(tmp_path, table, said):
     if not JAX.exists():
         pytest.skip("needs ../shared/data")
     timeline = tmp_path / "jax.trace.json.gz"
     shutil.copy(JAX.with_name("jax.trace.json.gz"), timeline)
     blocks = getattr(longpole, table)(longpole.read_trace(timeline)).blocks()
     told = " ".join(it.text for it in blocks if isinstance(it, Sentence))
-    assert "the xplane.pb that XProf writes with a timeline may have them" in told
+    said.within(told)
     assert "records none" not in told
 
 

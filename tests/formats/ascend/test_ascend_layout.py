@@ -235,12 +235,14 @@ def test_an_iteration_is_not_held_in_memory_as_a_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["kernel_details.csv", "op_summary_20250101000000.csv"])
-def test_a_table_alone_is_no_timeline_and_says_what_to_give(name: str, tmp_path: Path) -> None:
+def test_a_table_alone_is_no_timeline_and_says_what_to_give(
+    name: str, tmp_path: Path, said: Any
+) -> None:
     path = tmp_path / name
     path.write_text("Name,Type,Duration(us)\na,MatMul,3\n", encoding="utf-8")
     with pytest.raises(TraceError, match="a table of an Ascend profile") as caught:
         read_trace(path)
-    assert "`longpole summary DIR` reads its timeline and its tables" in str(caught.value.hint)
+    said.within(str(caught.value.hint))
 
 
 def test_a_database_of_no_known_profiler_names_its_tables(tmp_path: Path) -> None:

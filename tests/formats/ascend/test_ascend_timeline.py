@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -66,13 +66,13 @@ def test_a_task_of_the_type_other_is_what_its_name_says(name: str, kind: str) ->
 
 
 def test_the_summary_says_how_many_tasks_of_a_device_are_of_unknown_types(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], said: Any
 ) -> None:
     builder = AscendBuilder().task("MatMul", (0, 9), 1, kind="AI_CORE")
     path = builder.task("x", (9, 30), 1, kind="QUANTUM_CORE").write(tmp_path / "trace_view.json")
     program.run(["summary", str(path)])
     text = " ".join(capsys.readouterr().out.split())
-    assert "1 task of the device has an unknown type and does not count as GPU activities" in text
+    said.within(text)
 
 
 def test_a_collective_is_one_kernel_on_the_stream_of_its_tasks() -> None:
@@ -143,12 +143,12 @@ def test_a_process_of_a_common_name_makes_no_ascend_profile() -> None:
     assert builder.event(**named).read().events["kind"].to_list() == ["runtime", "kernel"]
 
 
-def test_the_verdict_names_the_rank_that_the_collectives_wait_for() -> None:
+def test_the_verdict_names_the_rank_that_the_collectives_wait_for(said: Any) -> None:
     text = str(late_peer().read().verdict())
     assert "communication limits it" in text
-    assert "what makes rank 5 of the group late" in text
-    assert "collectives wait for 770 µs of 800 µs" in text
-    assert "770 µs for this rank in hcom_allReduce__586_0_1" in text
+    said.within(text)
+    said.within(text)
+    said.within(text)
 
 
 def test_collectives_are_split_into_waiting_and_moving() -> None:

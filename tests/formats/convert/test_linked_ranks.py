@@ -100,7 +100,7 @@ def test_calls_of_ranks_are_matched_and_name_their_nodes(files):
     assert waits.to_list() == [40_000, 40_000]
 
 
-def test_a_run_is_written_as_simulators_look_for_it(files, capsys):
+def test_a_run_is_written_as_simulators_look_for_it(files, capsys, said):
     inputs = ["--et", str(files / "et.*.json"), str(files / "kineto.*.json")]
     code = program.run(["convert", *inputs, "-o", str(files / "out")])
     text = capsys.readouterr().out
@@ -110,7 +110,7 @@ def test_a_run_is_written_as_simulators_look_for_it(files, capsys):
         "rank.groups.json",
     ]
     assert json.loads((files / "out" / "rank.groups.json").read_text()) == {"7": [0, 1]}
-    assert "2 ranks, 2 calls of several, matched by sequence" in text
+    said.within(text)
     for rank in RANKS:
         graph = chakra.read_chakra(files / "out" / f"rank.{rank}.et")
         collectives = [graph.attributes(row) for row in range(len(graph))]
@@ -143,12 +143,12 @@ def drained(path):
 
 
 @needs_pairs
-def test_four_real_ranks_in_whole_microseconds_become_graphs_that_drain(tmp_path, capsys):
+def test_four_real_ranks_in_whole_microseconds_become_graphs_that_drain(tmp_path, capsys, said):
     folder = FOLDER / "dlrm"
     pairs = ["--et", str(folder / "*.et.json.gz"), str(folder / "*.kineto.json.gz")]
     assert program.run(["convert", *pairs, "-o", str(tmp_path)]) == 0
     text = capsys.readouterr().out
-    assert "4 ranks, 8 calls of several" in text
+    said.within(text)
     assert text.count("no problems found") == 4
     counts = [drained(tmp_path / f"rank.{rank}.et") for rank in range(4)]
     assert all(n_issued == n_nodes > 2_400 for n_issued, n_nodes in counts)

@@ -73,12 +73,12 @@ def test_an_operator_that_needs_what_was_not_recorded_is_refused(name, types, di
     assert said in str(refused.value)
 
 
-def test_an_argument_that_may_be_none_is_not_called_recorded(tmp_path):
+def test_an_argument_that_may_be_none_is_not_called_recorded(tmp_path, said):
     args = {"Input Dims": [[2, 3], [4, 3], []], "Input type": ["float", "float", ""]}
     script = script_of("aten::linear", args)
     inputs, names = inputs_of(script, tmp_path)
     assert inputs[2] is names["NOT_RECORDED"]
-    assert "input 2: the value of its argument: the default is taken" in script.not_recorded
+    said.within(script.not_recorded)
 
 
 def test_a_script_stops_at_what_was_not_recorded_and_has_no_default(tmp_path):
@@ -111,23 +111,23 @@ def test_names_of_a_trace_are_no_code(tmp_path):
     assert found["OPERATOR"] == name
 
 
-def test_a_kernel_stands_for_the_operator_that_launched_it():
+def test_a_kernel_stands_for_the_operator_that_launched_it(said):
     builder = TraceBuilder().operator("aten::addmm", (0, 20), **MM)
     trace = builder.launch("gemm", call=(5, 10), work=(12, 60)).read()
     kernel = trace.events["name"].to_list().index("gemm")
     script = operator_script(trace, kernel)
     assert (script.operator, trace.events["name"][script.event]) == ("aten::addmm", "aten::addmm")
     assert "DEVICE = 'cuda'" in script.text
-    assert "48.00 us on the GPU, 20.00 us on its thread" in script.text
+    said.within(script.text)
 
 
-def test_an_operator_runs_where_the_operators_in_it_launch():
+def test_an_operator_runs_where_the_operators_in_it_launch(said):
     builder = TraceBuilder().operator("aten::linear", (0, 30), **MM)
     builder.operator("aten::addmm", (2, 20), **MM).launch("gemm", call=(5, 10), work=(12, 60))
     script = operator_script(builder.read(), 0)
     assert script.operator == "aten::linear"
     assert "DEVICE = 'cuda'" in script.text
-    assert "48.00 us on the GPU, 30.00 us on its thread" in script.text
+    said.within(script.text)
 
 
 def test_a_script_says_what_it_needs(tmp_path):
@@ -192,7 +192,7 @@ def test_an_execution_trace_gives_overload_types_and_values(tmp_path):
 
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("recorded", [MM, {**MM, "Concrete Inputs": [""] * 5}])
-def test_a_script_runs_with_torch(tmp_path, recorded):
+def test_a_script_runs_with_torch(tmp_path, recorded, said):
     recorded = json.loads(json.dumps(recorded).replace("c10::Half", "float"))
     path = tmp_path / "op.py"
     path.write_text(script_of(args=recorded).text)
@@ -200,7 +200,7 @@ def test_a_script_runs_with_torch(tmp_path, recorded):
         [sys.executable, path], capture_output=True, text=True, check=True, timeout=200
     )
     assert "aten::addmm on cpu" in done.stdout
-    assert "in the trace it took 20.00 us" in done.stdout
+    said.within(done.stdout)
     assert "- the values of tensors: floating-point ones are random" in done.stdout
 
 
@@ -222,7 +222,7 @@ def test_without_an_event_it_is_the_operator_of_the_longest_kernel_of_the_first_
     assert json.loads(capsys.readouterr().out)["data"]["operator"] == "aten::mm"
 
 
-def test_without_an_event_or_a_kernel_an_operator_has_to_be_named(tmp_path, capsys):
+def test_without_an_event_or_a_kernel_an_operator_has_to_be_named(tmp_path, capsys, said):
     path = str(TraceBuilder().operator("aten::mm", (0, 20), **MM).write(tmp_path / "trace.json"))
     assert program.run(["repro", path, "-o", str(tmp_path / "op.py")]) == 2
-    assert "no operator launched a kernel: name one of" in capsys.readouterr().err
+    said.within(capsys.readouterr().err)

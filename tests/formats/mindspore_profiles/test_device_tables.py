@@ -56,16 +56,16 @@ def test_an_exported_prof_folder_is_analysed():
     assert device.operations == 102_200
 
 
-def test_the_collectives_of_an_iteration_are_added_up(tmp_path, capsys):
+def test_the_collectives_of_an_iteration_are_added_up(tmp_path, capsys, said):
     columns = "Iteration ID,Iteration Time(us)" + 2 * ",Reduce Start(us),Reduce Duration(us)"
     exported(tmp_path, "step_trace_1.csv", (columns, "1,60,10,3.5,20,2", "2,60,10,4,N/A,N/A"))
     [device] = offline_analyse(tmp_path).devices
     assert [step.reduce_ns for step in device.steps] == [5_500, 4_000]
     exported(tmp_path, lines=(*KERNELS, "e,Unique,static,AI_CPU,90.000,50,4,0"))
     assert run([str(tmp_path)]) == 0
-    said = capsys.readouterr().out
-    assert "collectives" in said
-    assert "Operators on the AI CPU, not on an AI core: 50 % of the time (Unique)" in said
+    printed = capsys.readouterr().out
+    assert "collectives" in printed
+    said.within(printed)
 
 
 def test_operators_from_kernels_equal_those_of_the_exporter(tmp_path):
@@ -196,7 +196,7 @@ STEPS = (
 )
 
 
-def test_chosen_steps_alone_are_in_the_table_of_steps(tmp_path, capsys):
+def test_chosen_steps_alone_are_in_the_table_of_steps(tmp_path, capsys, said):
     exported(tmp_path)
     exported(tmp_path, "step_trace_time.csv", STEPS)
     [device] = offline_analyse(tmp_path, step_list=[5, 6]).devices
@@ -205,7 +205,7 @@ def test_chosen_steps_alone_are_in_the_table_of_steps(tmp_path, capsys):
     assert run(["summary", str(tmp_path), "--step", "9", "--json"]) == 0
     [warned] = json.loads(capsys.readouterr().out)["warnings"]
     assert warned["message"].endswith("none of the steps 9 to 9 is there")
-    assert warned["effect"] == "no steps are shown; the profile has 4, 5, 6"
+    said(warned["effect"])
 
 
 def test_op_analyse_reads_exported_files_of_one_device_of_several(tmp_path):

@@ -46,13 +46,13 @@ def test_the_figures_of_a_given_profile_are_those_of_the_function(name, capsys):
     assert profile["data"]["ranks"] or profile["data"]["devices"]
 
 
-def test_problems_of_the_files_are_counted_and_check_lists_them(tmp_path, capsys):
+def test_problems_of_the_files_are_counted_and_check_lists_them(tmp_path, capsys, said):
     cpu_profile(tmp_path)
     path = tmp_path / "cpu_framework_0.txt"
     path.write_text(path.read_text().rstrip("\n"))
     assert run(["summary", str(tmp_path)]) == 0
     told = capsys.readouterr()
-    assert "The files of the profile have 1 problem: `longpole check` lists them." in told.out
+    said.within(told.out)
     assert "cut_line" not in told.err
     assert run(["check", str(tmp_path)]) == 0
     assert "cut_line\n" in capsys.readouterr().out
@@ -64,7 +64,7 @@ def test_problems_of_the_files_are_counted_and_check_lists_them(tmp_path, capsys
         assert [each["code"] for each in document["warnings"]] == ["cut_line"]
 
 
-def test_a_rank_that_fails_is_named_beside_the_answer_of_the_others(tmp_path, capsys):
+def test_a_rank_that_fails_is_named_beside_the_answer_of_the_others(tmp_path, capsys, said):
     cpu_profile(tmp_path, 0)
     cpu_profile(tmp_path, 3)
     (tmp_path / "step_trace_profiling_3.txt").write_text("")
@@ -73,17 +73,17 @@ def test_a_rank_that_fails_is_named_beside_the_answer_of_the_others(tmp_path, ca
     assert run(["summary", str(tmp_path)]) == 1
     text = " ".join(capsys.readouterr().out.split())
     assert "rank 0" in text
-    assert "rank 3: the step trace is empty: the rank is not analysed [empty_file]" in text
+    said.within(text)
 
 
-def test_of_several_ranks_the_tables_are_shown_and_ranks_is_named(tmp_path, capsys):
+def test_of_several_ranks_the_tables_are_shown_and_ranks_is_named(tmp_path, capsys, said):
     for rank in (0, 3):
         cpu_profile(tmp_path, rank)
     assert run(["summary", str(tmp_path)]) == 0
     text = capsys.readouterr().out
     assert "rank 0\n" in text
     assert "rank 3\n" in text
-    assert "`longpole ranks FOLDER` compares the timelines of the ranks." in text
+    said.within(text)
 
 
 def test_a_folder_without_a_profile_is_read_as_traces_are(tmp_path, capsys):
@@ -91,10 +91,10 @@ def test_a_folder_without_a_profile_is_read_as_traces_are(tmp_path, capsys):
     assert "mindspore" not in capsys.readouterr().err.lower()
 
 
-def test_operations_without_a_unit_are_shown_as_the_file_has_them(tmp_path, capsys):
+def test_operations_without_a_unit_are_shown_as_the_file_has_them(tmp_path, capsys, said):
     columns = "full_kernel_name, FLOPs, FLOPS, FLOPS utilization"
     write(tmp_path / "flops_1.txt", columns, "a, 300, 7, 1", "b, 33, 7, 1")
     assert run(["summary", str(tmp_path)]) == 0
-    assert "Operations of 2 operators: 333 in the unit of the file" in capsys.readouterr().out
+    said.within(capsys.readouterr().out)
     assert run(["check", str(tmp_path)]) == 0
-    assert "its values are shown without conversion" in capsys.readouterr().out
+    said.within(capsys.readouterr().out)

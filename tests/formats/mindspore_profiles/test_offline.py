@@ -93,7 +93,7 @@ def test_steps_cut_the_step_trace_and_the_timeline(tmp_path):
         offline_analyse(source, step_list=[9])
 
 
-def test_steps_that_no_file_marks_are_those_of_the_timeline(tmp_path):
+def test_steps_that_no_file_marks_are_those_of_the_timeline(tmp_path, said):
     source = cpu_profile(tmp_path / "profile", steps=5)
     offline_analyse(source, step_list=[2, 3], output=tmp_path / "out")
     events = json.loads((tmp_path / "out/timeline_0.json").read_text())["traceEvents"]
@@ -104,7 +104,7 @@ def test_steps_that_no_file_marks_are_those_of_the_timeline(tmp_path):
         offline_analyse(source, step_list=[7, 8])
     with pytest.raises(RankError) as caught:
         offline_analyse(cpu_profile(tmp_path / "once", steps=1), step_list=[1])
-    assert caught.value.hint == "the profile marks no steps"
+    said(caught.value.hint)
 
 
 @pytest.mark.parametrize("developer_rows", [True, False])
@@ -167,12 +167,12 @@ def test_of_two_profiles_of_a_rank_the_newest_is_read_with_a_warning(tmp_path, n
     assert (finding.code, finding.detail) == ("several_profiles", f"not read: {older}")
 
 
-def test_a_timeline_is_not_chosen_of_several_profiles(tmp_path):
+def test_a_timeline_is_not_chosen_of_several_profiles(tmp_path, said):
     cpu_profile(tmp_path / "one")
     cpu_profile(tmp_path / "two")
     with pytest.raises(ProfileError, match="several profiles") as caught:
         longpole.read_trace(tmp_path)
-    assert caught.value.hint == "name one of the folders"
+    said(caught.value.hint)
 
 
 def test_files_of_a_rank_elsewhere_that_hold_no_profile_are_no_second_one(tmp_path):

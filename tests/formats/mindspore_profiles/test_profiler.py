@@ -142,16 +142,16 @@ def test_the_environment_and_options_may_forbid_a_profiler(backend):
         Profiler(backend=backend, environment={}, start_profile="yes")
 
 
-def test_warnings_of_options_are_logged(backend, caplog):
+def test_warnings_of_options_are_logged(backend, caplog, said):
     made = Profiler(backend=backend, environment={}, start_profile=False, pcie=True)
-    assert "pcie is an invalid param" in caplog.text
+    said.within(caplog.text)
     assert [each.option for each in made.options.findings] == ["pcie"]
 
 
-def test_options_without_effect_are_warned_of(backend, caplog, tmp_path):
+def test_options_without_effect_are_warned_of(backend, caplog, tmp_path, said):
     options = {"sync_enable": False, "op_time": False, "output_path": tmp_path}
     recording = Profiler(backend=backend, environment={}, **options).analyse()
-    assert "sync_enable has no effect on what fake records" in caplog.text
+    said.within(caplog.text)
     assert "no_effect" in {each.code for each in recording.findings}
 
 
