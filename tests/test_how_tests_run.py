@@ -87,7 +87,8 @@ def test_every_sentence_belongs_to_a_test():
     assert sentences.written(known) == sentences.FILE.read_text(encoding="utf-8")
 
 
-def test_a_sentence_that_differs_is_found():
+def test_a_sentence_that_differs_is_found(monkeypatch):
+    monkeypatch.delenv("LONGPOLE_WRITE_SENTENCES", raising=False)
     [(file, tests), *_] = sentences.known().items()
     [(name, [first, *_]), *_] = tests.items()
     said = sentences.Said(file, name)
@@ -95,3 +96,25 @@ def test_a_sentence_that_differs_is_found():
     for check in (sentences.Said(file, name), sentences.Said(file, name).within):
         with pytest.raises(AssertionError):
             check(f"other{first[5:]}")
+
+
+@pytest.mark.parametrize(
+    ("asked", "printed", "nearest"),
+    [
+        ("the host limits it", "step 3: The host limits it.\n", "The host limits it."),
+        ("waits 3 ms for a copy", "It waits 4 ms for a copy, then", "waits 4 ms for a copy,"),
+        ("the kernels limit it", "Nothing of this kind", None),
+    ],
+)
+def test_what_is_said_in_other_words_is_written(asked, printed, nearest, tmp_path, monkeypatch):
+    kept = tmp_path / "sentences.toml"
+    kept.write_text(sentences.written({"a.py": {"test_b": [asked, "else"]}}), encoding="utf-8")
+    monkeypatch.setattr(sentences, "FILE", kept)
+    monkeypatch.setenv("LONGPOLE_WRITE_SENTENCES", "1")
+    said = sentences.Said("a.py", "test_b")
+    if nearest is None:
+        with pytest.raises(AssertionError):
+            said.within(printed)
+    else:
+        said.within(printed)
+    assert sentences.known() == {"a.py": {"test_b": [nearest or asked, "else"]}}
