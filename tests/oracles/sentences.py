@@ -113,17 +113,17 @@ def said(request: Any) -> Any:
     file = Path(request.node.path).relative_to(TESTS).as_posix()
     sentences = Said(file, request.node.originalname)
     yield sentences
-    if not request.node.stash.get(_FAILED, False):
+    if not request.node.stash.get(_ENDED_EARLY, False):
         assert sentences.n_used == len(sentences.expected), "sentences that the test does not ask"
 
 
-_FAILED = pytest.StashKey[bool]()
+_ENDED_EARLY = pytest.StashKey[bool]()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: Any, call: Any) -> Any:
-    """Note that a test failed: then, it has not asked for all its sentences."""
+    """Note that a test failed or skipped: then, it has not asked for all its sentences."""
     report = yield
     if call.when == "call":
-        item.stash[_FAILED] = report.failed
+        item.stash[_ENDED_EARLY] = not report.passed
     return report
