@@ -53,9 +53,9 @@ test: test-rust test-python ## set up, build, and check everything
 
 test-rust: tools
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+	cargo clippy --release --workspace --all-targets --locked --quiet -- -D warnings
 	cargo test --release --locked --quiet
-	RUSTDOCFLAGS=-Dwarnings cargo doc --no-deps --locked --quiet
+	RUSTDOCFLAGS=-Dwarnings cargo doc --release --no-deps --locked --quiet
 
 test-python: $(BUILT)
 	$(BIN)/ruff format --check .

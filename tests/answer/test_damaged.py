@@ -182,7 +182,7 @@ SMALL = [
         pytest.param(
             path,
             id=path.name,
-            marks=[pytest.mark.slow] if path.stat().st_size > 50_000 else [],
+            marks=[pytest.mark.slow] if path.stat().st_size > 20_000 else [],
         )
         for path in SMALL
     ]

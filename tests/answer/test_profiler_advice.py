@@ -139,8 +139,15 @@ def test_advice_names_no_option_of_another_profiler(profiler, calls, add, header
 
 @pytest.mark.parametrize(
     "path",
-    sorted(SHARED.glob("*/**/*.json.gz")) or [pytest.param(SHARED, marks=pytest.mark.skip)],
-    ids=lambda path: path.name,
+    [
+        pytest.param(
+            path,
+            id=path.name,
+            marks=[pytest.mark.slow] if path.stat().st_size > 50_000 else [],
+        )
+        for path in sorted(SHARED.glob("*/**/*.json.gz"))
+    ]
+    or [pytest.param(SHARED, marks=pytest.mark.skip)],
 )
 def test_advice_about_a_real_trace_names_no_option_of_another_profiler(path):
     if path.stat().st_size > 5_000_000:
