@@ -75,7 +75,7 @@ def told(tmp_path, capsys):
     return ask
 
 
-def test_a_rank_whose_host_is_ahead_is_late_for_its_kernels(tmp_path, told):
+def test_a_rank_whose_host_is_ahead_is_late_for_its_kernels(tmp_path, told, said):
     bound_by_kernels(tmp_path)
     joined = read_traces(tmp_path)
     assert joined.has_start_skew
@@ -84,38 +84,38 @@ def test_a_rank_whose_host_is_ahead_is_late_for_its_kernels(tmp_path, told):
     assert (late.rank, late.cause, late.compared_with) == (1, "more work", "rank 0")
     assert (late.own_ns, late.median_ns) == (12_000_000, 6_000_000)
     assert late.gain_ns == waited_ns
-    assert "but is 0 % of that path. Without start skew, it could be the cause" in late.sentence
+    said.within(late.sentence)
     assert [row["gain_ns"] for row in longpole.ranks(joined).records()] == [waited_ns, 0]
-    said = told()
-    assert late.sentence in said
-    assert "it runs 40 kernels in 4.00 ms; rank 0 runs 20 kernels in 2.00 ms" in said
+    printed = told()
+    assert late.sentence in printed
+    said.within(printed)
     gained = "and as recorded a fix gains about that at most"
-    assert f"Rank 0 waits 6.06 ms for rank 1 in 3 calls, {gained}" in said
-    assert "record Python stacks" not in said
+    assert f"Rank 0 waits 6.06 ms for rank 1 in 3 calls, {gained}" in printed
+    assert "record Python stacks" not in printed
     assert json.loads(told("--json"))["data"]["late_ranks"] == [plain(late)]
     assert late.sentence in told("--format", "html")
     assert late.sentence in told("--step", "1")
     assert late.sentence in joined._repr_html_()
 
 
-def test_as_many_kernels_that_take_longer_are_no_more_work(tmp_path, told):
+def test_as_many_kernels_that_take_longer_are_no_more_work(tmp_path, told, said):
     bound_by_kernels(tmp_path, kernels=20, length=300)
     [late] = read_traces(tmp_path).late_ranks()
     assert (late.rank, late.cause) == (1, "longer kernels")
-    assert "it runs 20 kernels in 6.00 ms; rank 0 runs 20 kernels in 2.00 ms" in told()
+    said.within(told())
 
 
-def test_a_rank_that_is_late_for_no_known_reason_has_no_cause(tmp_path, told):
+def test_a_rank_that_is_late_for_no_known_reason_has_no_cause(tmp_path, told, said):
     bound_by_kernels(tmp_path, kernels=20, delay=101)
     [late] = read_traces(tmp_path).late_ranks()
     assert (late.rank, late.cause, late.time_class) == (1, "unknown cause", None)
     assert (late.own_ns, late.gain_ns) == (None, 3 * 20 * 100 * 1_000)
-    said = told()
-    assert late.sentence in said
-    assert "Rank 0 waits 6.00 ms for rank 1 in 3 calls; the path before these calls" in said
-    assert "outside operators)" not in said
+    printed = told()
+    assert late.sentence in printed
+    said.within(printed)
+    assert "outside operators)" not in printed
     assert json.loads(told("--json"))["data"]["late_ranks"] == [plain(late)]
-    assert "Make rank 1 as fast as rank 0 (unknown cause)." in told("--format", "html")
+    said.within(told("--format", "html"))
 
 
 def test_a_host_that_delays_the_late_calls_stays_the_cause(tmp_path, told):
@@ -131,7 +131,7 @@ def test_a_host_that_delays_the_late_calls_stays_the_cause(tmp_path, told):
     assert late.sentence in told()
 
 
-def test_start_skew_hides_a_slow_host_that_no_recorded_call_waits_for(tmp_path, told):
+def test_start_skew_hides_a_slow_host_that_no_recorded_call_waits_for(tmp_path, told, said):
     run = {"kernels": 10, "arrivals": arrivals(10 * 101 + 1, 3)}
     write(tmp_path, 1, began=0, host=(1_000, 20_000, 10), **run)
     write(tmp_path, 0, began=JOINED - 1_030, host=(JOINED - 950, 250, 10), **run)
@@ -141,9 +141,9 @@ def test_start_skew_hides_a_slow_host_that_no_recorded_call_waits_for(tmp_path, 
     assert (late.rank, late.time_class) == (1, "host")
     hidden = "Start skew hides this in the recorded calls, in which the others do not wait for it."
     assert late.evidence.startswith(f"{hidden} It spends 61.0 ms on its main thread")
-    said = told()
-    assert late.sentence in said
-    assert "0 % is waiting for the last rank" in said
+    printed = told()
+    assert late.sentence in printed
+    said.within(printed)
 
 
 def test_without_start_skew_the_cause_is_that_of_the_largest_gain(tmp_path, told):
@@ -160,16 +160,16 @@ def test_without_start_skew_the_cause_is_that_of_the_largest_gain(tmp_path, told
     assert json.loads(told("--json"))["data"]["late_ranks"] == [plain(late)]
 
 
-def test_the_skew_of_the_first_call_is_no_waiting_for_a_late_rank(tmp_path, told):
+def test_the_skew_of_the_first_call_is_no_waiting_for_a_late_rank(tmp_path, told, said):
     bound_by_kernels(tmp_path)
     found = longpole.ranks(read_traces(tmp_path))
     waited, moved = 3 * 20 * 101, 3 * 2 * MOVING
     assert found.wait_share == pytest.approx(waited / (waited + moved), rel=1e-3)
-    assert "(1 call with start skew left out)" in told()
+    said.within(told())
 
 
-def test_only_calls_of_one_step_leave_start_skew_and_a_late_rank_apart(tmp_path, told):
+def test_only_calls_of_one_step_leave_start_skew_and_a_late_rank_apart(tmp_path, told, said):
     bound_by_kernels(tmp_path)
     assert "fewer than two recorded steps" not in told("--step", "1")
     bound_by_kernels(tmp_path, n_steps=1)
-    assert "fewer than two recorded steps" in told()
+    said.within(told())
