@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.engine.critical_path.changes import Insert
-from longpole.remedies.gains import extended, gains_after, gains_of, unmeasured
+from longpole.remedies.gains import extended, gains_after, gains_of, measured, unmeasured
 from longpole.remedies.limits import sides_of
 from longpole.remedies.model import EFFORTS, Found, Remedy
-from longpole.remedies.plan import Plan, Search, lines_of, plan_of
+from longpole.remedies.plan import Plan, Search, lines_of, most_of, plan_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -223,14 +223,15 @@ def _place(row: Gained) -> tuple[str, str | None]:
 def _with_gains(facts: Facts, places: list[Candidate]) -> list[Gained]:
     gains = gains_of(facts.core, [(found.careful, found.hopeful) for _, found in places])
     rows = [Gained(*place, gain) for place, gain in zip(places, gains, strict=True)]
-    return [row if row.remedy.is_measured else _unmeasured(facts, row) for row in rows]
+    return [_widened_by_evidence(facts, row) for row in rows]
 
 
-def _unmeasured(facts: Facts, row: Gained) -> Gained:
-    """Widen the gain of a remedy that was not measured, within what its sides take in all."""
-    sides = facts.parts["gains"]
-    most = sum(max(sides[side].high, 0.0) for side in row.gain.sides if side in sides)
-    return replace(row, gain=unmeasured(row.gain, row.gain.value, min(most, 1.0)))
+def _widened_by_evidence(facts: Facts, row: Gained) -> Gained:
+    """Widen the gain of a remedy by what was measured of it, within what its sides take in all."""
+    most = most_of(facts, row.gain)
+    if not row.remedy.is_measured:
+        return replace(row, gain=unmeasured(row.gain, row.gain.value, most))
+    return replace(row, gain=measured(row.gain, most)) if row.remedy.may_exceed else row
 
 
 def _with_others(facts: Facts, row: Gained) -> Gained:

@@ -27,6 +27,10 @@ WORTH_SAYING: Final = 0.02
 UNMEASURED: Final = (0.5, 1.3)
 """A mechanism whose effect was not measured saves this many times what is computed."""
 
+MEASURED: Final = 1.045
+"""Of four programs of `evidence.jsonl`, three saved at most this many times the computed upper
+bound, as odds: what is saved to what is left. Computed lower bounds held in nine of ten."""
+
 
 @dataclass(frozen=True, slots=True)
 class Saving(Data):
@@ -126,6 +130,29 @@ def widened(
     own, part = max(own, 0.0), max(part, 0.0)
     wider = min(high + (greatest - 1) * own, most)
     return min(low, low * (1 - (1 - least) * part)), max(wider, high)
+
+
+def measured(gain: Gain, most: float = 1.0) -> Gain:
+    """Extend a gain of a measured mechanism by what measured programs saved beyond upper bounds.
+
+    The upper bound does not exceed `most` through it.
+    """
+    bounds = (gain.low, beyond(gain.high, most), gain.low_by, gain.high_by)
+    return _gain((gain.duration_ns, gain.value, bounds, [*gain.sides]))
+
+
+def beyond(high: float, most: float = 1.0) -> float:
+    """Return an upper bound, extended by what measured programs saved beyond theirs.
+
+    Examples
+    --------
+    >>> [round(beyond(high), 3) for high in (0.0, 0.4, 0.9, 1.0)]
+    [0.0, 0.411, 0.904, 1.0]
+    """
+    if not 0 < high < 1:
+        return high
+    odds = MEASURED * high / (1 - high)
+    return max(high, min(odds / (1 + odds), most))
 
 
 def _gain(parts: GainParts) -> Gain:

@@ -120,6 +120,11 @@ class Remedy:
     find: Callable[[Facts], Iterable[Found]] = field(repr=False)
     """Return the places to which it applies; empty if none."""
 
+    @property
+    def may_exceed(self) -> bool:
+        """Whether it may save more than its upper bound, as measured programs did."""
+        return self.is_measured and not self.is_upper_bound
+
     def at(self, place: Found) -> Remedy:
         """Return the remedy with what is different at a place."""
         is_upper_bound = place.is_upper_bound

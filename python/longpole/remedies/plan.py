@@ -17,8 +17,10 @@ from longpole.engine.critical_path.changes import RemoveWait
 from longpole.remedies.gains import (
     WORTH_SAYING,
     Saving,
+    beyond,
     extended,
     gains_of,
+    measured,
     unmeasured,
     values_of,
     widened,
@@ -454,6 +456,7 @@ def _lines(facts: Facts, ones: Sequence[Candidate]) -> tuple[Line, ...]:
     values = iter(values_of(facts.core, mixed))
     lines: list[Line] = []
     of_unmeasured = 0.0
+    is_wider = False
     before: Gain | None = None
     least = most_before = 0.0
     for one, gain in zip(ones, gains, strict=True):
@@ -465,14 +468,29 @@ def _lines(facts: Facts, ones: Sequence[Candidate]) -> tuple[Line, ...]:
             low = min(*steps, gain.low - before.low)
             high = max(*steps, gain.high - before.high)
             then = Saving(low, gain.value - least, high)
-        if not one.remedy.is_measured:
-            of_unmeasured += then.value
-            low, high = widened(then.low, then.high, then.value)
-            then = Saving(low, then.value, high)
-        total = unmeasured(gain, of_unmeasured) if of_unmeasured else gain
+        all_of_sides = most_of(facts, gain)
+        is_wider = is_wider or one.remedy.may_exceed
+        of_unmeasured += 0.0 if one.remedy.is_measured else then.value
+        total = measured(gain, all_of_sides) if is_wider else gain
+        total = unmeasured(total, of_unmeasured) if of_unmeasured else total
+        then = _by_evidence(one.remedy, then, all_of_sides)
         lines.append(Line(one.remedy, one.found, then, total))
         before, least, most_before = gain, gain.value, all_most
     return tuple(lines)
+
+
+def _by_evidence(remedy: Remedy, then: Saving, most: float) -> Saving:
+    """Widen what a line saves by what was measured of its remedy."""
+    if not remedy.is_measured:
+        low, high = widened(then.low, then.high, then.value)
+        return Saving(low, then.value, high)
+    return replace(then, high=beyond(then.high, most)) if remedy.may_exceed else then
+
+
+def most_of(facts: Facts, gain: Gain) -> float:
+    """Return what all that a gain shortens takes, at most."""
+    sides = facts.parts["gains"]
+    return min(sum(max(sides[side].high, 0.0) for side in gain.sides if side in sides), 1.0)
 
 
 def _at_ends(facts: Facts, lines: tuple[Line, ...], search_of: SearchOf) -> tuple[Line, ...]:
