@@ -54,3 +54,11 @@ def test_intervals_are_narrow_and_most_hold_the_measured_median():
         widths.append(gain.high - gain.low)
     assert len(inside) >= 7, inside
     assert sorted(widths)[len(widths) // 2] <= 0.12
+
+
+def test_a_wide_range_says_what_is_certain_and_what_is_possible():
+    trace = read_trace(GPU / "programs" / "optimizer.before.json.gz")
+    line = trace.answer().verdict.plan.lines[0]
+    assert line.then.high - line.then.low > 0.4
+    low, high = (round(100 * share) for share in (line.then.low, line.then.high))
+    assert f"saves at least {low} %, at most {high} %" in line.told

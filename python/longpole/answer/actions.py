@@ -28,6 +28,9 @@ _ENOUGH: Final = 0.4
 # An interval narrower than this is shown as one number.
 _ALIKE: Final = 0.015
 
+# A wider one says only what is certain and what is possible.
+_OPEN: Final = 0.4
+
 
 def is_searched(parts: VerdictParts) -> bool:
     """Whether a verdict reports remedies: it is conclusive, and most of its window is recorded."""
@@ -101,6 +104,8 @@ def between(low: float, high: float) -> str:
     --------
     >>> between(0.251, 0.384), between(0.83, 0.832), between(0.001, 0.2), between(0, 0.001)
     ('25 to 38 %', '83 %', 'up to 20 %', 'less than 1 %')
+    >>> between(0.34, 0.9)
+    'at least 34 %, at most 90 %'
     """
     least, most = round(100 * low), round(100 * high)
     if most <= 0:
@@ -109,4 +114,6 @@ def between(low: float, high: float) -> str:
         return f"up to {most} %"
     if high - low < _ALIKE or least == most:
         return f"{50 * (low + high):.0f} %"
+    if high - low > _OPEN:
+        return f"at least {least} %, at most {most} %"
     return f"{least} to {most} %"

@@ -472,7 +472,7 @@ def _lines(facts: Facts, ones: Sequence[Candidate]) -> tuple[Line, ...]:
         is_wider = is_wider or one.remedy.may_exceed
         of_unmeasured += 0.0 if one.remedy.is_measured else then.value
         total = measured(gain, all_of_sides) if is_wider else gain
-        total = unmeasured(total, of_unmeasured) if of_unmeasured else total
+        total = unmeasured(total, of_unmeasured, all_of_sides) if of_unmeasured else total
         then = _by_evidence(one.remedy, then, all_of_sides)
         lines.append(Line(one.remedy, one.found, then, total))
         before, least, most_before = gain, gain.value, all_most
@@ -482,7 +482,7 @@ def _lines(facts: Facts, ones: Sequence[Candidate]) -> tuple[Line, ...]:
 def _by_evidence(remedy: Remedy, then: Saving, most: float) -> Saving:
     """Widen what a line saves by what was measured of its remedy."""
     if not remedy.is_measured:
-        low, high = widened(then.low, then.high, then.value)
+        low, high = widened(then.low, then.high, then.value, most=most)
         return Saving(low, then.value, high)
     return replace(then, high=beyond(then.high, most)) if remedy.may_exceed else then
 
