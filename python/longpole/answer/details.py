@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from longpole.devices.peaks import PRECISIONS
+from longpole.devices.peaks import precision_of
 from longpole.remedies.limits import sides_of
 from longpole.remedies.rooflines import sized_kernels
 from longpole.words.kernel_names import kernel_label
-from longpole.words.matrix_units import may_use_tf32
 from longpole.words.wording import short_name, whole_percent
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ _NEARLY_ALL: Final = 0.99
 # Kernels whose stacks are read, the longest ones.
 _MOST_KERNELS: Final = 2_000
 
-_FLOPS_OF_NS: Final = 1_000
 _WIDEST: Final = 60
 
 
@@ -104,15 +102,12 @@ def _roofs(facts: Facts, peaks: Peaks) -> Mapping[Sized, float]:
 
 def _roof_ns(peaks: Peaks, row: Sized) -> float | None:
     work = row.work
-    if work is None or work.n_bytes is None or peaks.bandwidth is None:
+    if work is None:
         return None
-    precision = PRECISIONS.get(work.dtype)
-    if precision == "fp32" and work.is_matrix and may_use_tf32(row.facts.name(row.event)):
-        precision = "tf32"
-    tflops = peaks.tflops(precision, is_matrix=work.is_matrix)
-    if tflops is None:
-        return None
-    return max(work.flops / (tflops * _FLOPS_OF_NS), work.n_bytes / peaks.bandwidth)
+    is_matrix = work.is_matrix
+    precision = precision_of(work.dtype, row.facts.name(row.event), is_matrix=is_matrix)
+    found = peaks.roof_ns(work.flops, work.n_bytes, precision, is_matrix=is_matrix)
+    return None if found is None else found[1]
 
 
 def _owner(facts: Facts) -> Iterator[tuple[str, str]]:

@@ -9,10 +9,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
+
+from longpole.words.matrix_units import may_use_tf32
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+Bound = Literal["compute", "memory"]
+"""The peak that limits some work."""
+
+# TFLOP/s are 1,000 FLOPs a nanosecond.
+_FLOPS_OF_NS: Final = 1_000
 
 _LARGE_A100: Final = 60_000_000_000
 PRECISIONS: Final[Mapping[str, str]] = {
@@ -28,6 +36,15 @@ PRECISIONS: Final[Mapping[str, str]] = {
     "fp4": "fp4",
 }
 """The precision of a type, by torch's name."""
+
+
+def precision_of(dtype: str | None, kernel: str, *, is_matrix: bool) -> str | None:
+    """Return the type that a kernel computes with; None for types without a known peak.
+
+    float32 products may run as TF32, which only the name of the kernel shows.
+    """
+    precision = None if dtype is None else PRECISIONS.get(dtype)
+    return "tf32" if precision == "fp32" and is_matrix and may_use_tf32(kernel) else precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +69,30 @@ class Peaks:
             return None if precision is None else self.matrix.get(precision)
         name = "fp64" if precision == "fp64" else "fp32"
         return self.vector.get(name, self.matrix.get(name))
+
+    def roof_ns(
+        self,
+        flops: float | None,
+        n_bytes: float | None,
+        precision: str | None,
+        *,
+        is_matrix: bool | None,
+    ) -> tuple[Bound, float] | None:
+        """Return which peak limits some work, and its least time; None if unknown.
+
+        Examples
+        --------
+        >>> one = Peaks("one", {"bf16": 100.0}, {"fp32": 10.0}, 1_000.0, "as given")
+        >>> [one.roof_ns(2e9, 1e6, name, is_matrix=True) for name in ("bf16", "fp8")]
+        [('compute', 20000.0), None]
+        """
+        if flops is None or n_bytes is None or is_matrix is None or self.bandwidth is None:
+            return None
+        tflops = self.tflops(precision, is_matrix=is_matrix)
+        if tflops is None:
+            return None
+        compute_ns, memory_ns = flops / (tflops * _FLOPS_OF_NS), n_bytes / self.bandwidth
+        return ("compute", compute_ns) if compute_ns >= memory_ns else ("memory", memory_ns)
 
     def overridden(self, tflops: Mapping[str, float], bandwidth: float | None = None) -> Peaks:
         """Replace some peaks of the matrix cores, and the bandwidth if given."""

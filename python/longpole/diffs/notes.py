@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from longpole.diffs.sentences import percent
+from longpole.remedies.catalogue import remedy_of
 from longpole.words.path_kinds import MEANINGS
 from longpole.words.wording import count, duration, duration_range, listing, share
 
@@ -206,7 +207,7 @@ def _interpreter_lock(diff: Findings) -> Iterator[str]:
     names = [
         name
         for name, side in _named(diff)
-        if any(it.remedy == "interpreter_lock" and it.named for it in side.verdict.remedies)
+        if any(it.named and remedy_of(it.remedy).is_worse_recorded for it in side.verdict.remedies)
     ]
     if names:
         its = "their steps" if names[1:] else "its step"

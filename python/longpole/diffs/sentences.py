@@ -8,6 +8,7 @@ from longpole.diffs.machine import HOST_KINDS
 from longpole.diffs.samples import FEWEST
 from longpole.diffs.setups import described, differing
 from longpole.jobs.findings import listed
+from longpole.remedies.catalogue import remedy_of
 from longpole.words.path_kinds import MEANINGS
 from longpole.words.wording import (
     change,
@@ -15,7 +16,6 @@ from longpole.words.wording import (
     duration,
     duration_range,
     listing,
-    number,
     share,
     short_name,
 )
@@ -258,7 +258,7 @@ def _other_work(diff: Findings) -> list[str]:
         why = undone if diff.undone else done
         return [f"{told}, so the steps are compared, not their parts: {why}."]
     applied = {row.remedy for row in diff.predictions}
-    if not applied or "cuda_graph" in applied:
+    if not applied or any(remedy_of(name).signature == "graph_launches" for name in applied):
         told = "Both sides run the same kernels, but only {} of their launches or operators"
         told = f"{told.format(_similarity(diff))} correspond"
         return [f"{told}, so the steps are compared, not their parts."]
@@ -364,7 +364,8 @@ def _cause(change: Change, diff: Findings) -> str:
 def _of_wait(change: Change) -> str:
     """Describe calls that wait for the GPU and were added or removed."""
     more = change.new_count - change.base_count
-    calls = f"{number(abs(more))} {'more' if more > 0 else 'fewer'} calls that wait"
+    waits = "waits" if round(abs(more)) == 1 else "wait"
+    calls = f"{_more(more)} {'call' if waits == 'waits' else 'calls'} that {waits}"
     told = f"{calls} for the GPU ({_names(change.base_names or change.new_names)})"
     if not change.effect_ns:
         return f"{told}, which other work hides, so the step does not change"
@@ -485,8 +486,8 @@ def _of_structure(others: list[Change], diff: Findings) -> str | None:
     change_ns = diff.new.mean_ns - diff.base.mean_ns
     effect_ns = sum(change.effect_ns or 0.0 for change in members.values())
     subject = _part(lead) if diff.is_part(lead) else _subject(lead)
-    number_of = f"{number(abs(more))} {'more' if more > 0 else 'fewer'} launches"
-    told = f"{subject}: {_times(lead)} a step, with {number_of}"
+    launches_more = f"{_more(more)} {'launch' if round(abs(more)) == 1 else 'launches'}"
+    told = f"{subject}: {_times(lead)} a step, with {launches_more}"
     if not effect_ns or effect_ns * change_ns <= 0:
         return told
     effect_ns = min(effect_ns, change_ns, key=abs)
@@ -588,7 +589,15 @@ def _part(change: Change) -> str:
     more = change.new_count - change.base_count
     word = "copy" if change.kind == "copy" else KINDS[change.kind]
     names = _names(change.base_names or change.new_names)
-    return f"{number(abs(more))} {'more' if more > 0 else 'fewer'} of the {word} {names}"
+    return f"{_more(more)} of the {word} {names}"
+
+
+def _more(difference: float) -> str:
+    """Return how many more or fewer there are: a mean of steps is rounded, and said to be."""
+    number, side = round(abs(difference)), "more" if difference > 0 else "fewer"
+    if number == abs(difference):
+        return f"{number:,} {side}"
+    return f"about {number:,} {side}" if number else f"less than 1 {side}"
 
 
 def _names(names: tuple[str | None, ...]) -> str:

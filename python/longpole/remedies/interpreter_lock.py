@@ -90,5 +90,6 @@ REMEDY: Final = Remedy(
     not_when="these operators are fast",
     shortens=("operator", "runtime", "host_gap"),
     slows_all_operators=True,
+    is_worse_recorded=True,
     find=_find,
 )

@@ -111,6 +111,8 @@ class Remedy:
     """Whether it also stops to apply if other ranks become faster."""
     slows_all_operators: bool = False
     """Whether what it removes slows down all operators, as a slower machine does."""
+    is_worse_recorded: bool = False
+    """Whether recording makes what it removes longer by more than the range of its cost shows."""
     has_obstacles: bool = False
     """Whether waits, allocations or copies can prevent it, so that removing these may open it."""
     is_computed: bool = True

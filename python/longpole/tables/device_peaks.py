@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from longpole.devices.peaks import PRECISIONS, Peaks, peaks_of
+from longpole.devices.peaks import PRECISIONS, Peaks, peaks_of, precision_of
 from longpole.words.data import Data
-from longpole.words.matrix_units import ON_TF32
 
 if TYPE_CHECKING:
     from longpole.trace.trace import Trace
@@ -105,11 +104,26 @@ def _words(peaks: Peaks) -> str:
     return f"{matrix} TFLOP/s; {memory} ({source})."
 
 
-def precision() -> pl.Expr:
-    """Return the type that a kernel computes with; null for types without a known peak.
+def with_precision(work: pl.DataFrame) -> pl.DataFrame:
+    """Add the type that each kernel computes with; null for types without a known peak."""
+    keys = work.select("dtype", "kernel", "is_matrix").unique(maintain_order=True)
+    found = [
+        None if dtype is None else precision_of(dtype, kernel or "", is_matrix=bool(is_matrix))
+        for dtype, kernel, is_matrix in keys.iter_rows()
+    ]
+    named = keys.with_columns(precision=pl.Series(found, dtype=pl.String))
+    return work.join(named, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
 
-    fp32 products may run as TF32, which only the kernel name shows.
-    """
-    is_tf32 = pl.col("is_matrix") & pl.col("kernel").str.contains(ON_TF32)
-    plain = pl.col("dtype").replace_strict(PRECISIONS, default=None, return_dtype=pl.String)
-    return pl.when((plain == "fp32") & is_tf32).then(pl.lit("tf32")).otherwise(plain)
+
+def with_roofs(work: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.DataFrame:
+    """Add which peak limits each row, and its least time; null if unknown."""
+    keys = work.select("device", "flops", "n_bytes", "precision", "is_matrix")
+    keys = keys.unique(maintain_order=True)
+    roofs = []
+    for device, flops, n_bytes, precision, is_matrix in keys.iter_rows():
+        known = peaks.get(device)
+        roof = known and known.roof_ns(flops, n_bytes, precision, is_matrix=is_matrix)
+        roofs.append(roof or (None, None))
+    schema = {"bound": pl.String, "roof_ns": pl.Float64}
+    found = pl.concat([keys, pl.DataFrame(roofs, schema=schema, orient="row")], how="horizontal")
+    return work.join(found, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")

@@ -17,7 +17,7 @@ from longpole.tables.device_peaks import (
     device_peaks,
     listed_peaks,
     peak_sentences,
-    precision,
+    with_precision,
 )
 from longpole.tables.operator_work import shapes_hint, whole_sum, work_in_window
 from longpole.words.data import HIDDEN, Data, computed
@@ -188,7 +188,7 @@ def _sums(counted: pl.DataFrame) -> pl.DataFrame:
     """Sum FLOPs and kernel time by device and type."""
     is_again = pl.col("is_recomputed")
     return (
-        counted.with_columns(precision=precision())
+        with_precision(counted)
         .group_by("device", "precision")
         .agg(
             flops=whole_sum(pl.col("flops").filter(~is_again)),

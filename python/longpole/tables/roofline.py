@@ -23,7 +23,8 @@ from longpole.tables.device_peaks import (
     device_peaks,
     listed_peaks,
     peak_sentences,
-    precision,
+    with_precision,
+    with_roofs,
 )
 from longpole.tables.frame_times import flat_rows
 from longpole.tables.launch_shapes import LaunchShape, launch_shapes
@@ -281,7 +282,7 @@ def _by_operator(
     path = path_of(trace, window)
     on_path = _on_path(path, owners)
     joined = work.join(on_path, on="owner", how="left", maintain_order="left")
-    rows = _grouped(joined.with_columns(pl.col("path_ns").fill_null(0), precision=precision()))
+    rows = _grouped(with_precision(joined.with_columns(pl.col("path_ns").fill_null(0))))
     used = {device: known[device] for device in rows["device"].unique().sort() if device in known}
     # The condition selects kernels, but counters do not have the columns of kernels.
     measured = measured_work(trace, window, where=None if where is None else pl.lit(value=False))
@@ -421,9 +422,8 @@ def roofline_shares(trace: Trace, window: Window) -> dict[str, float]:
     """
     known = device_peaks(trace, None)
     work, owners = work_in_window(trace, window)
-    _, roof_ns = _bound()
-    measured = _with_limits(work.with_columns(precision=precision()), known)
-    roofs = measured.select("owner", "kernel_ns", roof_ns=roof_ns).drop_nulls()
+    measured = with_roofs(with_precision(work), known)
+    roofs = measured.select("owner", "kernel_ns", "roof_ns").drop_nulls()
     names = trace.events.select("event", pl.col("name").cast(pl.String))
     launched = owners.join(names, on="event").select("owner", "name").unique(maintain_order=True)
     return dict(
@@ -493,16 +493,14 @@ def _of_calls() -> dict[str, pl.Expr]:
 
 def _rooflines(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.DataFrame:
     """Compare with the minimum time. TFLOP/s are FLOPs a picosecond, GB/s bytes a nanosecond."""
-    bound, roof_ns = _bound()
     kernel_ns = pl.col("kernel_ns")
     return (
-        _with_limits(rows, peaks)
+        with_roofs(rows, peaks)
         .with_columns(
             tflops=pl.col("flops") / kernel_ns / _UNIT,
             gb_per_s=pl.col("n_bytes") / kernel_ns,
             intensity=pl.when(pl.col("n_bytes") > 0).then(pl.col("flops") / pl.col("n_bytes")),
-            bound=bound,
-            roof_ns=roof_ns.round().cast(pl.Int64),
+            roof_ns=pl.col("roof_ns").round().cast(pl.Int64),
         )
         .with_columns(
             of_roof=pl.col("roof_ns") / kernel_ns,
@@ -519,34 +517,6 @@ def _rooflines(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.Data
         )
         .select(*frame_schema(RooflineRow))
     )
-
-
-def _bound() -> tuple[pl.Expr, pl.Expr]:
-    """Return which limit applies to an operator, and its minimum time."""
-    compute_ns = pl.col("flops") / (pl.col("peak_tflops") * _UNIT)
-    memory_ns = pl.col("n_bytes") / pl.col("peak_gb_per_s")
-    is_compute = compute_ns >= memory_ns
-    bound = pl.when(is_compute).then(pl.lit("compute")).when(~is_compute).then(pl.lit("memory"))
-    return bound, pl.when(bound.is_not_null()).then(pl.max_horizontal(compute_ns, memory_ns))
-
-
-def _with_limits(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.DataFrame:
-    keys = ["device", "precision", "is_matrix"]
-    return rows.join(_limits(rows, peaks), on=keys, how="left", nulls_equal=True)
-
-
-def _limits(rows: pl.DataFrame, peaks: Mapping[int | None, Peaks]) -> pl.DataFrame:
-    """Return the peaks for each device and precision."""
-    keys = rows.select("device", "precision", "is_matrix").unique(maintain_order=True)
-    limits = []
-    for device, name, is_matrix in keys.iter_rows():
-        known = peaks.get(device)
-        tflops = (
-            None if known is None or is_matrix is None else known.tflops(name, is_matrix=is_matrix)
-        )
-        limits.append((tflops, None if known is None else known.bandwidth))
-    columns = {"peak_tflops": pl.Float64, "peak_gb_per_s": pl.Float64}
-    return pl.concat([keys, pl.DataFrame(limits, schema=columns, orient="row")], how="horizontal")
 
 
 def _table(rows: pl.DataFrame, top: int) -> Table:

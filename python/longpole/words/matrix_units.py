@@ -16,11 +16,8 @@ ON_VECTOR_UNITS: Final = rf"{_FLOAT32}|dgemm|gemv|gemmk1|dot_kernel"
 """Kernels that run on the vector units, unless the name also has a mark of tensor cores."""
 
 _TENSOR: Final = re.compile(ON_TENSOR_CORES)
-ON_TF32: Final = r"tf32|s1688"
-"""Kernels that round float32 to TF32, by the shape of their products if by nothing else."""
-
 _VECTOR: Final = re.compile(_FLOAT32)
-_TF32: Final = re.compile(ON_TF32)
+_TF32: Final = re.compile(r"tf32|s1688")
 
 
 def uses_tensor_cores(kernel: str) -> bool:
