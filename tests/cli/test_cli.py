@@ -98,7 +98,7 @@ def test_the_sentence_stands_first(longpole, trace):
     assert (code, err) == (exit_codes.OK, "")
     assert lines[0] == f"{trace}: step 1, rank 3"
     sentence = " ".join(line.strip() for line in lines[2:6])
-    assert sentence.startswith("The step takes 100 µs; the host limits it: up to 66 % shorter")
+    assert sentence.startswith("The step takes 100 µs; the host limits it (up to 66 %).")
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])

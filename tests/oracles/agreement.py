@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _LIMITS = {
     "waits": r"waits limit it more than any work does",
-    "sides": r"\blimits? it(: | alike|[;,])|limits? the step",
+    "sides": r"\blimits? it( \(| alike|[;,])|limits? the step",
     "both": r"host and kernels|shorten both",
     "none_alone": r"removing any one side saves less than 5 %|no side alone is sure to limit it",
 }

@@ -72,9 +72,10 @@ def judged(seed: int, folder: Path) -> Judged:
     for line in plan.lines:
         if line.then is None:
             continue
-        before, mended = gains.get(mended), mended | ({line.remedy} & {*mendable})
+        own = {line.remedy, *line.parts}
+        before, mended = gains.get(mended), mended | (own & {*mendable})
         after = gains.get(mended)
-        is_own = line.remedy in mendable and None not in (before, after)
+        is_own = own <= {*mendable} and None not in (before, after)
         is_planted = is_planted and is_own
         then = after - before if is_own else None
         lines.append((str(line.remedy), line.then.low, line.then.high, then))

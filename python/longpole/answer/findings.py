@@ -83,6 +83,8 @@ class PlanLine(Data):
     """What it saves together with the lines before it."""
     instead_of: tuple[RemedyId, ...]
     """Remedies that change what this line changes: they are alternatives, not additions."""
+    parts: tuple[RemedyId, ...]
+    """Remedies that the same change contains: it removes the code of one place."""
     changes: tuple[Change, ...]
     """Its certain changes, without what earlier lines change."""
     hopeful_changes: tuple[Change, ...]

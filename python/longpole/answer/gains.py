@@ -47,12 +47,12 @@ class Gains:
         return most if gain.low < WORTH_SAYING else f"at least {self.percent(gain.low)}, {most}"
 
     def told(self, side: Side) -> str:
-        """Return the upper bound of the gain of a side; with the gain if that is much smaller."""
+        """Return the upper bound of the gain of a side; an interval if the gain is much smaller."""
         gain = self.sides[side]
         if gain.value < WORTH_SAYING or not _is_far(gain) or self._is_inferred:
             return self.most(gain.high)
         span = f"{round(100 * gain.low)} to {round(100 * gain.high)} %"
-        return f"about {self.percent(gain.value)} ({span}, as the cost of recording is uncertain)"
+        return f"{span}, depending on the cost of recording"
 
     def percent(self, gain: float) -> str:
         """Format a gain as a whole percentage, or in tens if it is inferred."""

@@ -78,6 +78,7 @@ def _line(plan: Chosen, place: int) -> PlanLine:
         sides=line.gain.sides,
         gain=line.gain,
         instead_of=tuple(dict.fromkeys(RemedyId(name) for name, _ in others)),
+        parts=tuple(dict.fromkeys(RemedyId(part.remedy.id) for part in line.parts)),
         changes=tuple(line.found.careful),
         hopeful_changes=tuple(line.found.hopeful or line.found.careful),
     )
@@ -96,6 +97,7 @@ def _told(remedy: Remedy, found: Found, saves: str, then: Saving | None = None) 
         then=then,
         gain=None,
         instead_of=(),
+        parts=(),
         changes=(),
         hopeful_changes=(),
         events=tuple(found.events),

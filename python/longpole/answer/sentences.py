@@ -51,24 +51,26 @@ _NOUNS: Final[dict[Side, str]] = {
     "copies": "memory copies",
     "waits": "waits",
 }
-_LIMITS: Final[dict[Side, tuple[str, str]]] = {
-    "host": ("the host limits", "host work"),
-    "kernels": ("the kernels limit", "them"),
-    "communication": ("communication limits", "communication"),
-    "copies": ("memory copies limit", "them"),
-    "waits": ("waits limit", "them"),
+_LIMITS: Final[dict[Side, str]] = {
+    "host": "the host limits",
+    "kernels": "the kernels limit",
+    "communication": "communication limits",
+    "copies": "memory copies limit",
+    "waits": "waits limit",
 }
 
 
 def sentence(parts: VerdictParts) -> str:  # noqa: PLR0911 - a return for each kind of limit
     """Return the sentence on what limits the program, and by how much.
 
+    The percentages are how much shorter the window would be if that work took no time.
+
     Examples
     --------
     >>> from longpole.testing import TraceBuilder
     >>> trace = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).read()
     >>> trace.verdict().sentence
-    'The trace takes 100 µs; the kernels limit it: up to 90 % shorter without them.'
+    'The trace takes 100 µs; the kernels limit it (up to 90 %).'
     """
     limit = parts["limit"]
     match limit:
@@ -79,8 +81,8 @@ def sentence(parts: VerdictParts) -> str:  # noqa: PLR0911 - a return for each k
         case NoneAlone():
             return _balanced(parts)
         case Waits():
-            without = f"{Gains(parts).of_side('waits')} shorter without them"
-            return f"{window(parts)}; waits limit it more than any work does: {without}."
+            gain = Gains(parts).of_side("waits")
+            return f"{window(parts)}; waits limit it more than any work does ({gain})."
         case Both():
             return _nearly_balanced(parts)
         case Sides(sides=sides):
@@ -107,11 +109,9 @@ def _named(parts: VerdictParts, sides: Sequence[Side]) -> str:
     if others:
         both = [f"{_NOUNS[side]} ({gains.of_side(side)})" for side in (one, others[0])]
         return f"{taken}; {both[0]} and {both[1]} limit it alike."
-    limits, them = _LIMITS[one]
     if one == "host" and mostly_stopped(parts):
-        return f"{taken}; {limits} it, but {stopped(parts)}. Record {ends_in_time(parts)}."
-    told = f"{taken}; {limits} it: {gains.of_side(one)} shorter without {them}."
-    return _open(parts, one) or told
+        return f"{taken}; {_LIMITS[one]} it, but {stopped(parts)}. Record {ends_in_time(parts)}."
+    return _open(parts, one) or f"{taken}; {_LIMITS[one]} it ({gains.of_side(one)})."
 
 
 def _open(parts: VerdictParts, side: Side) -> str | None:
@@ -127,7 +127,7 @@ def _open(parts: VerdictParts, side: Side) -> str | None:
     why, advice = open_by
     return (
         f"{window(parts)}; {_NOUNS[side]} may limit it: {certain} is certain, at most "
-        f"{percent(gain.high)} shorter without {_LIMITS[side][1]}, as {why}. {advice}."
+        f"{percent(gain.high)}, as {why}. {advice}."
     )
 
 
@@ -137,7 +137,7 @@ def limit_then(gains: Mapping[Side, float]) -> str:
     Examples
     --------
     >>> limit_then({"kernels": 0.62, "host": 0.3}), limit_then({"kernels": 0.02, "host": 0.01})
-    ('the kernels limit it: about 62 % shorter without them', 'no side alone limits it')
+    ('the kernels limit it (about 62 %)', 'no side alone limits it')
     """
     limit = limit_after(gains)
     match limit:
@@ -148,8 +148,7 @@ def limit_then(gains: Mapping[Side, float]) -> str:
             return f"{_NOUNS[one]} ({shares[0]}) and {_NOUNS[other]} ({shares[1]}) limit it alike"
         case _:
             one = limit.sides[0]
-            limits, them = _LIMITS[one]
-            return f"{limits} it: about {whole_percent(gains[one])} shorter without {them}"
+            return f"{_LIMITS[one]} it (about {whole_percent(gains[one])})"
 
 
 def limit_words(parts: VerdictParts) -> tuple[str, str] | None:
@@ -160,7 +159,7 @@ def limit_words(parts: VerdictParts) -> tuple[str, str] | None:
     >>> from longpole.testing import TraceBuilder
     >>> trace = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).read()
     >>> trace.verdict().limited_by
-    ('kernels', 'up to 90 % shorter without them')
+    ('kernels', 'up to 90 %')
     """
     gains, limit = Gains(parts), parts["limit"]
     match limit:
@@ -169,7 +168,7 @@ def limit_words(parts: VerdictParts) -> tuple[str, str] | None:
         case NoneAlone():
             return "no single side", _most_of_two(gains, parts["kernels_and_host"])
         case Waits():
-            return "waits", f"{gains.of_side('waits')} shorter without them"
+            return "waits", gains.of_side("waits")
         case Both():
             return "host and kernels", "almost equally long"
         case Sides(sides=sides):
@@ -184,11 +183,11 @@ def _words_of(parts: VerdictParts, sides: Sequence[Side]) -> tuple[str, str]:
     gains = Gains(parts)
     one, *others = sides
     if others:
-        told = f"{gains.of_side(one)} and {gains.of_side(others[0])} shorter without"
+        told = f"{gains.of_side(one)} and {gains.of_side(others[0])}"
         return f"{_name(one)} and {_name(others[0])}", told
     if one == "host" and mostly_stopped(parts):
         return _name(one), stopped(parts)
-    return _name(one), f"{gains.of_side(one)} shorter without {_LIMITS[one][1]}"
+    return _name(one), gains.of_side(one)
 
 
 def _name(side: Side) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from longpole.engine.critical_path.changes import TimeRange
     from longpole.remedies.facts import DeviceWait, Facts, OnThread
 
-# Maximum number of call sites evaluated, longest wait first, besides all call sites together.
+# Maximum number of call sites evaluated, longest wait first, besides all that are alike.
 _MOST_PLACES: Final = 4
 _WIDEST: Final = 60
 
@@ -31,13 +31,15 @@ def _find(facts: Facts) -> Iterator[Found]:
         of_place[_place(facts, wait)].append(wait)
     of_place = {place: waits for place, waits in of_place.items() if _n_waiting(facts, waits)}
     places = sorted(of_place.items(), key=lambda place: -_waited_ns(place[1]))
-    if len(places) > 1:
-        everything = [wait for _, waits in places for wait in waits]
-        place = f"{places[0][0]} and {count(len(places) - 1, 'more place')}"
-        yield _found(facts, place, everything, RemoveWait())
+    # A call that only waits may be needless. What an operator waits for is read: another change.
+    for is_read in (False, True):
+        alike = [it for it in places if (it[1][0].operator is not None) is is_read]
+        if len(alike) > 1:
+            everything = [wait for _, waits in alike for wait in waits]
+            place = f"{alike[0][0]} and {count(len(alike) - 1, 'more place')}"
+            yield _found(facts, place, everything, is_all=len(alike) == len(places))
     for place, waits in places[:_MOST_PLACES]:
-        events = None if len(places) == 1 else [wait.call.event for wait in waits]
-        yield _found(facts, place, waits, RemoveWait(events=events))
+        yield _found(facts, place, waits, is_all=len(places) == 1)
 
 
 def _synchronizing(facts: Facts) -> frozenset[int]:
@@ -76,7 +78,8 @@ def _place(facts: Facts, wait: DeviceWait) -> str:
     return f"{what} in {short_name(frame, _WIDEST)}" if frame else what
 
 
-def _found(facts: Facts, place: str, waits: list[DeviceWait], change: RemoveWait) -> Found:
+def _found(facts: Facts, place: str, waits: list[DeviceWait], *, is_all: bool) -> Found:
+    change = RemoveWait(events=None if is_all else [wait.call.event for wait in waits])
     n_waits = max(round(facts.per_window(_n_waiting(facts, waits))), 1)
     synchronizing = facts.once(_synchronizing)
     # A call that only waits is removed with its wait; one inside an operator also copies.
@@ -100,9 +103,11 @@ REMEDY: Final = Remedy(
     effort="code",
     needs="runtime calls; Python stacks name the place",
     seen_by="calls that return after the work they wait for",
-    change="the waits of each place, and of all; at most also the calls that only wait and the "
-    "Python before each; whether the data is needed is not considered",
+    change="the waits of each place, and of all places that only wait or that read; at most also "
+    "the calls that only wait and the Python before each; whether the data is needed is not "
+    "considered",
     not_when="no call waits",
+    removes_code=True,
     is_upper_bound=True,
     find=_find,
 )

@@ -221,8 +221,8 @@ def _place(row: Gained) -> tuple[str, str | None]:
 
 
 def _with_gains(facts: Facts, places: list[Candidate]) -> list[Gained]:
-    gains = gains_of(facts.core, [(found.careful, found.hopeful) for _, found in places])
-    rows = [Gained(*place, gain) for place, gain in zip(places, gains, strict=True)]
+    gains = gains_of(facts.core, [(it.found.careful, it.found.hopeful) for it in places])
+    rows = [Gained(it.remedy, it.found, gain) for it, gain in zip(places, gains, strict=True)]
     return [_widened_by_evidence(facts, row) for row in rows]
 
 

@@ -77,31 +77,51 @@ def _find(facts: Facts) -> Iterator[Found]:
     if facts.gains_less("host", _LEAST_OF_HOST):
         return
     replays = {call.event for call in facts.calls("graph_launch")}
-    equal: dict[tuple[str, ...], list[_Run]] = defaultdict(list)
-    for run in _runs(facts, replays):
-        equal[run.names].append(run)
-    least = max(facts.n_windows - 1, min(2, facts.n_windows))
-    usual = [
-        run for runs in equal.values() if len({run.window for run in runs}) >= least for run in runs
-    ]
-    runs = [run for run in usual if len(run.works) >= _MANY] or _worthwhile(facts, usual)
+    every = [*_runs(facts, replays)]
+    runs = [run for run in _usual(facts, every) if len(run.works) >= _MANY]
+    runs = runs or _worthwhile(facts, every)
     if runs:
         yield _found(facts, runs)
 
 
-def _worthwhile(facts: Facts, runs: list[_Run]) -> list[_Run]:
+def _usual(facts: Facts, runs: list[_Run]) -> list[_Run]:
+    """Return the runs that are equal in every window, or in all but one."""
+    equal: dict[tuple[str, ...], list[_Run]] = defaultdict(list)
+    for run in runs:
+        equal[run.names].append(run)
+    least = max(facts.n_windows - 1, min(2, facts.n_windows))
+    return [
+        run for same in equal.values() if len({it.window for it in same}) >= least for run in same
+    ]
+
+
+def _worthwhile(facts: Facts, every: list[_Run]) -> list[_Run]:
     """Return short runs if they are most of what is launched, and launching them takes long."""
+    runs = _usual(facts, [part for run in every for part in _between_pauses(facts, run)])
     n_launches, n_all = sum(len(run.works) for run in runs), len(facts.kernels)
     are_few = facts.n_windows > 1 and facts.per_window(len(runs)) <= _MOST_GRAPHS
     is_long = facts.is_worth(sum(run.host_ns for run in runs), _LEAST_OF_HOST_TIME)
     is_most = n_launches >= _LEAST_OF_ALL * n_all
-    is_dense = all(_longest_pause_ns(facts, run) <= _LONGEST_PAUSE_NS for run in runs)
-    return runs if are_few and is_long and is_most and is_dense else []
+    return runs if are_few and is_long and is_most else []
 
 
-def _longest_pause_ns(facts: Facts, run: _Run) -> int:
-    starts = [facts.place(work.call).start_ns for work in run.works if work.call is not None]
-    return max((after - before for before, after in pairwise(starts)), default=0)
+def _between_pauses(facts: Facts, run: _Run) -> Iterator[_Run]:
+    """Yield the parts of a run between long pauses, which are work of the program."""
+    calls = [facts.place(work.call) for work in run.works if work.call is not None]
+    cuts = [
+        number
+        for number, (before, after) in enumerate(pairwise(calls), 1)
+        if after.start_ns - before.start_ns > _LONGEST_PAUSE_NS
+    ]
+    for first, end in pairwise((0, *cuts, len(calls))):
+        if end - first >= _LEAST_LAUNCHES:
+            lane = run.time_range[0]
+            yield run._replace(
+                works=run.works[first:end],
+                names=run.names[first:end],
+                time_range=(lane, calls[first].start_ns, calls[end - 1].end_ns),
+                stop=run.stop if end == len(calls) else None,
+            )
 
 
 def _runs(facts: Facts, replays: set[int]) -> Iterator[_Run]:

@@ -26,7 +26,7 @@ def removed_by(facts: Facts, changes: Iterable[Change]) -> Gone:
     events, time_ranges = set(facts.gone.events), [*facts.gone.spans]
     for change in changes:
         if isinstance(change, RemoveWait):
-            events |= _no_longer_waiting(facts, change)
+            events |= waits_removed(facts, [change])
         elif isinstance(change, Drop) and change.matching is None and change.kind in _OF_EVENTS:
             time_ranges += change.time_ranges or ()
             for event in change.events or ():
@@ -36,6 +36,15 @@ def removed_by(facts: Facts, changes: Iterable[Change]) -> Gone:
                 else:
                     time_ranges.append(place.time_range)
     return Gone(frozenset(events | _without_work(facts, events)), Spans(time_ranges))
+
+
+def waits_removed(facts: Facts, changes: Iterable[Change]) -> set[int]:
+    """Return the calls whose wait some changes remove."""
+    removed: set[int] = set()
+    for change in changes:
+        if isinstance(change, RemoveWait):
+            removed |= _no_longer_waiting(facts, change)
+    return removed
 
 
 def _no_longer_waiting(facts: Facts, change: RemoveWait) -> set[int]:

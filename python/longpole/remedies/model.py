@@ -113,6 +113,8 @@ class Remedy:
     """Whether what it removes slows down all operators, as a slower machine does."""
     is_worse_recorded: bool = False
     """Whether recording makes what it removes longer by more than the range of its cost shows."""
+    removes_code: bool = False
+    """Whether it removes or moves code, so that the waits and the Python of a place go together."""
     has_obstacles: bool = False
     """Whether waits, allocations or copies can prevent it, so that removing these may open it."""
     is_computed: bool = True

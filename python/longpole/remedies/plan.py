@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -25,7 +26,7 @@ from longpole.remedies.gains import (
     values_of,
     widened,
 )
-from longpole.remedies.gone import Claims, claims_of, removed_by, unclaimed
+from longpole.remedies.gone import Claims, claims_of, removed_by, unclaimed, waits_removed
 from longpole.remedies.model import EFFORTS
 from longpole.remedies.spans import Gone
 
@@ -54,6 +55,9 @@ _LEAST_OPENED: Final = 0.05
 # Maximum number of places of one remedy that are tried.
 _MOST_OF_ONE: Final = 8
 
+# Least number of lines that one remedy replaces.
+_FEWEST_CONTAINED: Final = 2
+
 # A remedy that mostly claims what a line claims is an alternative to it.
 _MOSTLY: Final = 0.5
 
@@ -71,6 +75,13 @@ class Line:
     then: Saving
     gain: Gain
     """What this line and those before it save together."""
+    parts: tuple[Candidate, ...] = ()
+    """Other places that the same change mends."""
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """What identifies the place and its parts."""
+        return self.key, *(part.key for part in self.parts)
 
     @property
     def key(self) -> Key:
@@ -117,11 +128,18 @@ class Candidate(NamedTuple):
 
     remedy: Remedy
     found: Found
+    parts: tuple[Candidate, ...] = ()
+    """Other places that the same change mends; `found` contains their changes."""
 
     @property
     def key(self) -> Key:
         """What identifies the place."""
         return self.remedy.id, self.found.name
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The certain and the possible changes."""
+        return (*self.found.careful, *self.found.hopeful)
 
 
 class Search:
@@ -223,8 +241,7 @@ class _State:
 
     def with_line(self, one: Candidate, value: float, search: Search) -> _State:
         """Return the state after one more line."""
-        every = (*one.found.careful, *one.found.hopeful)
-        claims = self.claims | claims_of(self.search.facts, every)
+        claims = self.claims | claims_of(self.search.facts, one.changes)
         changes = (*self.changes, *one.found.careful)
         return _State(search, (*self.lines, one), changes, claims, (*self.values, value))
 
@@ -251,10 +268,12 @@ def plan_of(facts: Facts, search_of: SearchOf, alone: Mapping[Key, float]) -> Pl
         state = state.with_line(best.one, best.value, after)
         last = _tried(state, alone)
     state = _exchanged(state, search, alone)
+    state = _contained(state, search)
     obstacle = _obstacle(state)
+    state = replace(state, lines=_joined(facts, state.lines))
     state, lines = _sure(facts, state, opened)
     lines = _at_ends(facts, lines, search_of)
-    chosen = {line.key for line in lines}
+    chosen = {key for line in lines for key in line.keys}
     others = [it for it in search.candidates() if it.key not in chosen]
     rest = {row.one.key: row.value - state.value for row in last}
     return Plan(lines, _alternatives(facts, state.lines, others), rest, obstacle)
@@ -281,8 +300,7 @@ def _exchanged(state: _State, search: Search, alone: Mapping[Key, float]) -> _St
         kept = [line for at, line in enumerate(state.lines) if at != place]
         claims = Claims()
         for line in kept:
-            every = (*line.found.careful, *line.found.hopeful)
-            claims |= claims_of(search.facts, every)
+            claims |= claims_of(search.facts, line.changes)
         careful = unclaimed(search.facts, one.found.careful, claims)
         tried.append([change for line in kept for change in line.found.careful] + careful)
     values = values_of(search.facts.core, tried)
@@ -292,6 +310,83 @@ def _exchanged(state: _State, search: Search, alone: Mapping[Key, float]) -> _St
     place, one = pairs[best]
     kept = [line for at, line in enumerate(state.lines) if at != place]
     return _in_order(search, [one.key, *(line.key for line in kept)])
+
+
+def _contained(state: _State, search: Search) -> _State:
+    """Replace lines by a remedy that contains them, if it saves about as much: it is one change."""
+    facts = search.facts
+    for one in search.candidates():
+        parts = [line for line in state.lines if _contains(facts, one, line)]
+        is_as_sure = all(
+            line.remedy.is_upper_bound or not one.remedy.is_upper_bound for line in parts
+        )
+        if len(parts) < _FEWEST_CONTAINED or not is_as_sure or not one.remedy.is_computed:
+            continue
+        keys = [one.key if line is parts[0] else line.key for line in state.lines]
+        of_parts = {line.key for line in parts[1:]}
+        found = _in_order(search, [key for key in keys if key not in of_parts])
+        if found.value >= state.value - _ALIKE:
+            return found
+    return state
+
+
+def _contains(facts: Facts, one: Candidate, line: Candidate) -> bool:
+    """Whether a remedy changes most of what a line changes, and removes its waits."""
+    if one.key == line.key:
+        return True
+    own, waits = _claims(facts, line), waits_removed(facts, line.changes)
+    own_ns = own.total_ns(facts)
+    left_ns = own.without(_claims(facts, one)).total_ns(facts)
+    left = waits - waits_removed(facts, one.changes)
+    has_most = left_ns <= (1 - _MOSTLY) * own_ns and len(left) <= (1 - _MOSTLY) * len(waits)
+    return has_most and bool(own_ns or waits)
+
+
+def _joined(facts: Facts, lines: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Join the lines that somebody mends by removing the code of one place."""
+    found: list[Candidate] = []
+    for line in lines:
+        at = next((at for at, it in enumerate(found) if _are_one(facts, it, line)), None)
+        if at is None:
+            found.append(line)
+        else:
+            found[at] = _together(found[at], line)
+    return tuple(found)
+
+
+def _are_one(facts: Facts, one: Candidate, other: Candidate) -> bool:
+    """Whether two lines remove code of one function, or code and the wait next to it."""
+    if not (one.remedy.removes_code and other.remedy.removes_code):
+        return False
+    functions = {_function(facts, it) for it in (one, other)}
+    if len(functions) == 1 and None not in functions:
+        return True
+    return _waits_in(facts, one, other) or _waits_in(facts, other, one)
+
+
+def _waits_in(facts: Facts, one: Candidate, other: Candidate) -> bool:
+    """Whether a line only removes waits, and another one removes these with the code next to it."""
+    waits = waits_removed(facts, one.changes)
+    has_only_waits = all(isinstance(change, RemoveWait) for change in one.found.careful)
+    return bool(waits) and has_only_waits and waits <= waits_removed(facts, other.changes)
+
+
+def _function(facts: Facts, one: Candidate) -> str | None:
+    return facts.own_frame(one.found.events[0]) if one.found.events else None
+
+
+def _together(one: Candidate, other: Candidate) -> Candidate:
+    """Return two lines as one, in the words of the first."""
+    first, second = one.found, other.found
+    found = replace(
+        first,
+        careful=[*first.careful, *second.careful],
+        hopeful=[*(first.hopeful or first.careful), *(second.hopeful or second.careful)],
+        evidence="; ".join(filter(None, [first.evidence, second.evidence])),
+    )
+    is_sure = not (one.remedy.is_upper_bound or other.remedy.is_upper_bound)
+    remedy = replace(one.remedy, is_upper_bound=not is_sure)
+    return Candidate(remedy, found, (*one.parts, other))
 
 
 def _in_order(search: Search, keys: Sequence[Key]) -> _State:
@@ -415,11 +510,11 @@ def _opened(state: _State, tried: list[_Tried]) -> dict[Key, float]:
 def _scored(state: _State, row: _Tried, opened: float) -> _Tried:
     """Count half of what a remedy saves together with what it opens, which is another line.
 
-    Of a remedy that may not be possible, half counts.
+    Of a remedy that may not be possible, half counts, but not of what only it opens.
     """
     own = row.value - state.value
-    by = _weight(row.one)
-    return row._replace(score=state.value + by * max(own, (own + opened) / 2))
+    pair = (own + opened) / 2 if opened else 0.0
+    return row._replace(score=state.value + max(_weight(row.one) * own, pair))
 
 
 def _removes_waits(found: Found) -> bool:
@@ -429,9 +524,11 @@ def _removes_waits(found: Found) -> bool:
 def _best(state: _State, tried: Sequence[_Tried]) -> _Tried | None:
     """Return the remedy that saves most; of those that save about as much, the easiest."""
     worth = [row for row in tried if row.score - state.value >= WORTH_SAYING]
-    most = max((row.score for row in worth), default=0.0)
-    alike = [row for row in worth if row.score >= most - _ALIKE]
-    return min(alike, key=_ease, default=None)
+    most = max(worth, key=lambda row: row.score, default=None)
+    if most is None:
+        return None
+    alike = [row for row in worth if row.score >= most.score - _ALIKE]
+    return min((row for row in alike if row.value >= most.value - _ALIKE), key=_ease)
 
 
 def _ease(row: _Tried) -> tuple[int, bool, float]:
@@ -474,7 +571,7 @@ def _lines(facts: Facts, ones: Sequence[Candidate]) -> tuple[Line, ...]:
         total = measured(gain, all_of_sides) if is_wider else gain
         total = unmeasured(total, of_unmeasured, all_of_sides) if of_unmeasured else total
         then = _by_evidence(one.remedy, then, all_of_sides)
-        lines.append(Line(one.remedy, one.found, then, total))
+        lines.append(Line(one.remedy, one.found, then, total, one.parts))
         before, least, most_before = gain, gain.value, all_most
     return tuple(lines)
 
@@ -498,11 +595,11 @@ def _at_ends(facts: Facts, lines: tuple[Line, ...], search_of: SearchOf) -> tupl
     for end in facts.ends():
         state = _State(search_of(end))
         for line in lines:
-            ones = state.search.candidates()
-            one = next((it for it in ones if it.key == line.key), None)
-            if one is None:
+            of_key = {it.key: it for it in state.search.candidates()}
+            if not of_key.keys() >= {*line.keys}:
                 break
-            left = state.left(one)
+            first, *parts = (state.left(of_key[key]) for key in line.keys)
+            left = reduce(_together, parts, first)
             state = state.with_line(left, 0.0, state.search.after(left.found.careful))
         if len(state.lines) == len(lines):
             others = _lines(end, state.lines)
@@ -532,4 +629,4 @@ def _alternatives(
 
 
 def _claims(facts: Facts, one: Candidate) -> Claims:
-    return claims_of(facts, (*one.found.careful, *one.found.hopeful))
+    return claims_of(facts, one.changes)

@@ -227,6 +227,7 @@ REMEDY: Final = Remedy(
     seen_by="a few long gaps a step in which the launching thread runs nothing and the GPU idles",
     change="the gaps inside steps, and at most the operator that waits before each",
     not_when="the time is that of loading data, of a round trip, or of many short gaps",
+    removes_code=True,
     shortens=("host_gap", "data_loading"),
     find=_find,
 )

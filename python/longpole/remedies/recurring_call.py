@@ -195,5 +195,6 @@ REMEDY: Final = Remedy(
     seen_by="a call or function that takes much of every step and launches nothing",
     change="the call",
     not_when="it is in few steps only, or launches work",
+    removes_code=True,
     find=_find,
 )

@@ -26,8 +26,10 @@ _LEAST_COPIES: Final = 4
 _MOST_READ_BYTES: Final = 4_096
 _MOST_SENT_BYTES: Final = 1 << 20
 
-# Maximum number of GPU activities launched between two consecutive copies.
+# Maximum number of GPU activities launched between two consecutive copies, and maximum time of
+# Python between two reads: a longer time is work with the first value.
 _MOST_BETWEEN: Final = 3
+_LONGEST_PAUSE_NS: Final = 100_000
 
 # Operators that join the tensors afterwards.
 _JOINING: Final = ("aten::stack", "aten::cat")
@@ -99,6 +101,8 @@ def _reads_on(
     if (last.call.lane, last.call.window) != (wait.call.lane, wait.call.window):
         return False
     if facts.name(last.operator) != facts.name(wait.operator):
+        return False
+    if _start_ns(facts, wait) - last.call.end_ns > _LONGEST_PAUSE_NS:
         return False
     lane, ends = wait.call.lane, (last.call.start_ns, wait.call.start_ns)
     before, after = (bisect_left(loads, (lane, end_ns)) for end_ns in ends)

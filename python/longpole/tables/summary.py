@@ -132,7 +132,7 @@ def summary(
     >>> from longpole.testing import TraceBuilder
     >>> trace = TraceBuilder().launch("gemm", call=(0, 10), work=(10, 100)).read()
     >>> print(summary(trace))
-    The trace takes 100 µs; the kernels limit it: up to 90 % shorter without them.
+    The trace takes 100 µs; the kernels limit it (up to 90 %).
     """
     return summary_of(trace, trace.answer_as_timed(Question(step=step, **question)), top)
 
