@@ -12,7 +12,7 @@ from longpole.words.recording import options_of
 from longpole.words.wording import duration, whole_percent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from longpole.remedies.parts import VerdictParts
     from longpole.remedies.sides import Side
@@ -28,12 +28,16 @@ _MUCH_LEFT: Final = 0.2
 _NOUNS: Final = {"copies": "memory copies"}
 
 
-def beside(parts: VerdictParts, most: Callable[[float], str]) -> list[str]:
+def beside(
+    parts: VerdictParts, most: Callable[[float], str], planned: Collection[Side]
+) -> list[str]:
     """Return sentences on what keeps a device busy without limiting the program.
 
-    Nothing is added if only host and kernels together gain much: the sentence already says so.
+    Nothing is added if only host and kernels together gain much: the sentence already says so. The
+    plan says what shortening one of its sides saves.
     """
     rows = [] if isinstance(parts["limit"], Both) else _busy_in_vain(parts)
+    rows = [(side, share) for side, share in rows if side not in planned]
     told = [_graph_gaps(parts)] if parts["uncertainty"]["graph_gaps"] > _MUCH_LEFT else []
     told += [_shortening(rows, parts, most)] if rows else []
     is_one_rank = parts["awaited"] is None and "communication" in dict(rows)

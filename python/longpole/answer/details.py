@@ -57,9 +57,9 @@ def _speed(facts: Facts) -> Iterator[str]:
     if found is None:
         return
     known = "" if found.known >= _NEARLY_ALL else f" (known for {whole_percent(found.known)} of it)"
-    longest = f"{found.longest}, {whole_percent(found.of_longest)} of their time"
+    longest = f"{found.longest}, {whole_percent(found.of_longest)} of the time"
     if found.longest_of_roof is not None:
-        longest += f", reaches {whole_percent(found.longest_of_roof)}"
+        longest += f", {whole_percent(found.longest_of_roof)}"
     yield f"Kernels reach {whole_percent(found.of_roof)} of the device's limit{known}; {longest}."
 
 

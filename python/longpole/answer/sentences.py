@@ -30,7 +30,7 @@ from longpole.remedies.limits import (
 from longpole.words.wording import duration, whole_percent
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from longpole.engine.windows import Unit
     from longpole.remedies.parts import VerdictParts
@@ -225,15 +225,15 @@ def _balanced(parts: VerdictParts) -> str:
     return f"{window(parts)}; no side alone is sure to limit it: {told}, {both}."
 
 
-def caveat(parts: VerdictParts) -> str | None:
-    """Return the strongest caveat, or None."""
+def caveat(parts: VerdictParts, planned: Collection[Side] = ()) -> str | None:
+    """Return the strongest caveat, or None; `planned` are the sides that the plan shortens."""
     sides, status = limiting(parts), status_of(parts["limit"])
     if status not in {"ok", "balanced"}:
         return None
     lines = [*_usual(parts)]
     is_one_rank = "communication" in sides and parts["awaited"] is None
     if status == "ok":
-        lines += [*_hidden(parts), *beside(parts, Gains(parts).most)]
+        lines += [*_hidden(parts), *beside(parts, Gains(parts).most, planned)]
         lines += [ONE_RANK] if is_one_rank else []
     return " ".join([*_catching_up(parts), *lines[:1]]) or None
 

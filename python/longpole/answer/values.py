@@ -89,7 +89,8 @@ def verdict_of(parts: VerdictParts, facts: Facts) -> Verdict:
     plan = plan_in(facts) if has_device else Plan()
     named = {(line.remedy, line.name) for line in plan.lines}
     reason, record = advice(parts)
-    told, against = sentence(parts), caveat(parts)
+    planned = {side for line in plan.lines for side in line.sides}
+    told, against = sentence(parts), caveat(parts, planned)
     lines = actions(plan, facts)
     against = " ".join(filter(None, [against, *failures])) or None
     return Verdict(

@@ -81,7 +81,8 @@ _NEXT_TABLES: Final[Mapping[Side, str]] = {
     "copies": "copies",
     "waits": "sync",
 }
-"""The table of `longpole table` to print next."""
+"""The table to print next."""
+_NEXT_TABLE: Final = "kernels"
 _IDLE: Final = (
     ("waiting for launch", "waiting_for_launch_ns"),
     ("between activities (under 30 µs)", "between_activities_ns"),
@@ -199,6 +200,7 @@ def _answer(path: str, trace: Trace, top: int, answer: TraceAnswer) -> Answer:
         },
         data=found,
         truncated=_truncated(found),
+        is_one_screen=True,
         blocks=lambda: _blocks(path, trace, found, warnings),
         records=lambda: _records(path, found),
     )
@@ -297,11 +299,11 @@ def _limiting_blocks(trace: Trace, found: Summary) -> list[Block]:
     shown = [_worth_saying(table) for name, table in tables.items() if name in wanted]
     lines = [*found.details, *_device_lines(found)]
     label = [Sentence("As recorded:")] if shown and not found.devices else []
-    nexts = [f"`longpole table TRACE {_NEXT_TABLES[side]}`" for side in sides[:1]]
-    nexts += ["`longpole whatif TRACE`"] if found.verdict.plan.lines else []
     events = [event for line in found.verdict.plan.lines for event in line.events[:1]]
-    nexts += [f"`longpole table TRACE events --around {next(iter(events), 'N')}`"]
-    more = f"More: {', '.join(nexts)}."
+    around = f"`events --around {next(iter(events), 'N')}`"
+    first = f"`longpole TRACE {_NEXT_TABLES[sides[0]] if sides else _NEXT_TABLE}`"
+    plan = ", `longpole whatif TRACE`" if found.verdict.plan.lines else ""
+    more = f"More: {first} (or {around}){plan}."
     notes = Notes([*_notes(trace, found, wanted), more])
     return [*([Notes(lines)] if lines else []), *label, *shown, notes]
 

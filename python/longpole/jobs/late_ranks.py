@@ -82,6 +82,11 @@ class RankRemedy:
     basis: Basis
     """Which times `duration_ns` and `changed_ns` have; `own_ns` and `median_ns` are as recorded.
     `recorded` if what recording cost is unknown, or the cause is taken from the recorded path."""
+    host: str | None = None
+    """Name of the machine, if the trace contains it."""
+    device: int | None = None
+    """Number of the device that the rank works on; None if unknown, or of several."""
+    device_name: str | None = None
 
     @computed
     def gain_ns(self) -> int:
@@ -97,7 +102,15 @@ class RankRemedy:
     def sentence(self) -> str:
         """Return a sentence that names the late rank, the cause, and the gain of a fix."""
         who = _WHO_WAITS.get(self.compared_with, self.compared_with)
-        return f"Rank {self.rank} makes {who} wait ({self.what}). {self.evidence}"
+        return f"Rank {self.rank}{self._where} makes {who} wait ({self.what}). {self.evidence}"
+
+    @property
+    def _where(self) -> str:
+        """Return host and device of the rank in parentheses, as far as they are known."""
+        host = None if self.host is None else f"host {self.host}"
+        device = None if self.device is None else f"device {self.device}"
+        known = ", ".join(filter(None, (host, device, self.device_name)))
+        return f" ({known})" if known else ""
 
     @property
     def what(self) -> str:

@@ -120,6 +120,7 @@ class Reading:
             is_recovered=trace.status == "recovered",
             damage=trace.damage,
             waits=[_wait(row) for row in trace.core.collective_waits().to_dicts()],
+            device=_device(trace),
         )
 
     def change(self, change: Change) -> ReducedRank | None:
@@ -185,6 +186,8 @@ class ReadRank:
     """Whether the file is a trace, not JSON of another kind."""
     waits: Sequence[TaskWait] = ()
     """Recorded waiting inside its collectives, if the profile shows their tasks."""
+    device: tuple[int | None, str | None] = (None, None)
+    """Number and name of the device that it works on; None if unknown, or of several."""
 
     @property
     def rank(self) -> int | None:
@@ -226,6 +229,15 @@ def give_back_memory() -> None:
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:  # not in other C libraries
             trim(0)
+
+
+def _device(trace: Trace) -> tuple[int | None, str | None]:
+    """Return number and name of the only device with activities."""
+    used = trace.devices.filter(trace.devices["count"] > 0)
+    if used.height != 1:
+        return None, None
+    number, name = used.select("device", "name").row(0)
+    return number, name
 
 
 def _wait(row: Mapping[str, Any]) -> TaskWait:

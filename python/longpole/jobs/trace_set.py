@@ -477,7 +477,15 @@ class TraceSet:
             partial(self._paces_ns, predicted, step_time_ns),
             self.step_name,
         )
-        return late_on_path(self, remedies) if self.has_start_skew else remedies
+        found = late_on_path(self, remedies) if self.has_start_skew else remedies
+        return tuple(map(self._placed, found))
+
+    def _placed(self, remedy: RankRemedy) -> RankRemedy:
+        """Name the host and the device of a rank."""
+        place = self._place(remedy.rank)
+        device, name = self._read[place].device
+        host = self._reduced(place).host
+        return replace(remedy, host=host, device=device, device_name=name)
 
     def trace(self, rank: int) -> Trace:
         """Read the trace of one rank again; the most recent ones are kept."""

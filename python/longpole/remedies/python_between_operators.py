@@ -172,13 +172,16 @@ def _between(facts: Facts, gaps: list[ThreadGap]) -> str:
     longest = max(
         (gap for gap in gaps if facts.name(gap.after) == after), key=lambda gap: gap.duration_ns
     )
-    first, last = (_in_words(facts.name(event)) for event in (longest.before, longest.after))
+    first = _in_words(facts.name(longest.before)) or f"the start of the {facts.unit}"
+    last = _in_words(facts.name(longest.after)) or f"the end of the {facts.unit}"
     steps = [_step_of(facts, event) for event in (longest.before, longest.after)]
     is_across = None not in steps and steps[0] != steps[1] and last != _BATCH
     return f"between {first} and {last}{' of the next step' if is_across else ''}"
 
 
 def _in_words(name: str) -> str:
+    if not name:
+        return ""
     return _BATCH if name.startswith(_LOADER) else short_name(name, _WIDEST)
 
 

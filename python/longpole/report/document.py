@@ -118,6 +118,8 @@ class Document:
     warnings: Sequence[Warned] = ()
     forms_with_warnings: Sequence[str] = FORMATS
     """The formats that contain the warnings; with all others, warnings are printed to stderr."""
+    is_one_screen: bool = False
+    """Whether its last line says where to see more, so that no other one does."""
     data: Any = None
     """The answer in a form that `longpole.words.data.plain` accepts, or a function that makes it,
     if it is large and only JSON needs it."""

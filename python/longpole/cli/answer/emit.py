@@ -92,7 +92,9 @@ def _one(document: Document, form: str, terminal: Terminal, written: int) -> Ite
         from longpole.report.csv import csv_chunks
 
         return csv_chunks(document, has_header=not written)
-    return [_for_people(document.blocks(), form, terminal, written)]
+    answer = _for_people(document.blocks(), form, terminal, written)
+    is_first = bool(answer) and not written and form == "text" and not document.is_one_screen
+    return [answer + _hint(answer, terminal) if is_first else answer]
 
 
 def _for_people(blocks: Sequence[Block], form: str, terminal: Terminal, written: int) -> str:
@@ -100,8 +102,7 @@ def _for_people(blocks: Sequence[Block], form: str, terminal: Terminal, written:
     from longpole.report.text import text
 
     answer = markdown(blocks) if form == "md" else text(blocks, terminal) + "\n"
-    hint = "" if written or form == "md" else _hint(answer, terminal)
-    return ("\n" if written else "") + answer + hint if blocks else ""
+    return ("\n" if written else "") + answer if blocks else ""
 
 
 def _hint(answer: str, terminal: Terminal) -> str:
