@@ -63,10 +63,11 @@ def _best(facts: Facts) -> float:
     return max((gains[side].value for side in sides), default=1.0)
 
 
-def planned_line(found: Found, saved: str) -> str:
+def planned_line(found: Found, saved: str, module: str | None = None) -> str:
     """Return a remedy as a line: what to change, what shows it, what it saves, where to look."""
     evidence = f": {found.evidence}; " if found.evidence else ": "
-    where = f" (event {found.events[0]})" if found.events else ""
+    inside = f", in {module}" if module else ""
+    where = f" (event {found.events[0]}{inside})" if found.events else ""
     return f"{found.advice}{evidence}{saved}{where}."
 
 

@@ -10,6 +10,7 @@ from longpole.answer.findings import Plan, PlanLine
 from longpole.answer.missing import told_ns
 from longpole.remedies.catalogue import RemedyId, gained, planned
 from longpole.remedies.gains import WORTH_SAYING
+from longpole.remedies.modules import module_of
 from longpole.remedies.plan import MOST_LINES
 from longpole.words.wording import count, short_name, whole_percent
 
@@ -29,10 +30,12 @@ def plan_in(facts: Facts) -> Plan:
     if not is_searched(facts.parts):
         return Plan()
     chosen = planned(facts)
-    lines = [_line(chosen, place) for place in range(len(chosen.lines))]
+    lines = [_line(facts, chosen, place) for place in range(len(chosen.lines))]
     rows, _ = gained(facts)
     lines += [
-        _told(row.remedy, row.found, saving(row)) for row in rows if not row.remedy.is_computed
+        _told(facts, row.remedy, row.found, saving(row))
+        for row in rows
+        if not row.remedy.is_computed
     ]
     length_ns, gain = told_ns(facts.parts), chosen.gain
     told, served = "", facts.parts["served"]
@@ -69,12 +72,12 @@ def would_save(row: Gained, facts: Facts) -> bool:
     return min(left, row.gain.low) >= WORTH_SAYING
 
 
-def _line(plan: Chosen, place: int) -> PlanLine:
+def _line(facts: Facts, plan: Chosen, place: int) -> PlanLine:
     line = plan.lines[place]
     others = [key for key, of in plan.alternatives.items() if of == place]
     others = [key for key in others if key[0] != line.remedy.id]
     return replace(
-        _told(line.remedy, line.found, saving_then(line, is_first=place == 0), line.then),
+        _told(facts, line.remedy, line.found, saving_then(line, is_first=place == 0), line.then),
         sides=line.gain.sides,
         gain=line.gain,
         instead_of=tuple(dict.fromkeys(RemedyId(name) for name, _ in others)),
@@ -84,8 +87,14 @@ def _line(plan: Chosen, place: int) -> PlanLine:
     )
 
 
-def _told(remedy: Remedy, found: Found, saves: str, then: Saving | None = None) -> PlanLine:
+def _told(
+    facts: Facts, remedy: Remedy, found: Found, saves: str, then: Saving | None = None
+) -> PlanLine:
     """Return a line of the plan; without a computed gain, one that claims nothing."""
+    # A line without a place is about the whole step.
+    module = module_of(facts, found.events[0]) if found.name and found.events else None
+    if module is not None and module in f"{found.advice}{found.evidence}":
+        module = None
     return PlanLine(
         remedy=RemedyId(remedy.id),
         name=found.name,
@@ -101,6 +110,6 @@ def _told(remedy: Remedy, found: Found, saves: str, then: Saving | None = None) 
         changes=(),
         hopeful_changes=(),
         events=tuple(found.events),
-        told=planned_line(found, saves),
+        told=planned_line(found, saves, short_name(module, _WIDEST) if module else None),
         saves=(then.low, then.high, saves) if then else (0.0, 0.0, saves),
     )
