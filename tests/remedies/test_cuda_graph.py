@@ -63,3 +63,19 @@ def test_what_no_remedy_removes_and_prevents_a_graph_is_named():
     plan = trace.verdict().plan
     assert [line.remedy for line in plan.lines][:2] == ["allocation", "cuda_graph"]
     assert plan.obstacle == ""
+
+
+def test_a_run_of_launches_ends_at_a_long_pause():
+    def fill(builder, begin):
+        for place in range(20):
+            start = begin + place * 50 + (400 if place >= 10 else 0)
+            builder.operator("aten::relu", (start, start + 45))
+            work = (start + 12, start + 22)
+            builder.launch(f"relu_{place}", call=(start + 2, start + 10), work=work)
+
+    found = remedy_of("cuda_graph", steps(1_460, fill))
+    assert found is not None
+    assert found.evidence.startswith("20 of 20 launches are equal in every step")
+    [host, *_] = found.changes
+    assert len(host.time_ranges) % 2 == 0
+    assert all(end_ns - start_ns < 500_000 for _, start_ns, end_ns in host.time_ranges)
