@@ -481,7 +481,7 @@ class TraceSet:
         return tuple(map(self._placed, found))
 
     def _placed(self, remedy: RankRemedy) -> RankRemedy:
-        """Name the host and the device of a rank."""
+        """Return a remedy with the host and the device of its rank."""
         place = self._place(remedy.rank)
         device, name = self._read[place].device
         host = self._reduced(place).host

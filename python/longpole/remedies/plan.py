@@ -76,7 +76,7 @@ class Line:
     gain: Gain
     """What this line and those before it save together."""
     parts: tuple[Candidate, ...] = ()
-    """Other places that the same change mends."""
+    """Other places that the same change fixes."""
 
     @property
     def keys(self) -> tuple[Key, ...]:
@@ -129,7 +129,7 @@ class Candidate(NamedTuple):
     remedy: Remedy
     found: Found
     parts: tuple[Candidate, ...] = ()
-    """Other places that the same change mends; `found` contains their changes."""
+    """Other places that the same change fixes; `found` contains their changes."""
 
     @property
     def key(self) -> Key:
