@@ -58,7 +58,7 @@ def test_the_bare_summary_of_ranks_ends_with_the_answer_about_all(capsys):
     paths = [str(RECORDINGS / f"late_rank.rank{number}.json.gz") for number in (0, 1)]
     assert program.run(paths) == 0
     told = " ".join(capsys.readouterr().out.partition("together")[2].split())
-    assert told.startswith("Rank 1 makes rank 0 wait (host time outside operators)")
+    assert told.startswith("Rank 1 (device 0, NVIDIA H100 80GB HBM3) makes rank 0 wait (host time")
     assert told.endswith(f"More: `longpole ranks {' '.join(paths)}`.")
     assert program.run([*paths, "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 2

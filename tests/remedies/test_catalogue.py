@@ -16,6 +16,7 @@ from longpole.testing import TraceBuilder
 FOLDER = Path(catalogue.__file__).parent
 OTHER_FILES = {
     "__init__",
+    "modules",
     "captured",
     "catalogue",
     "evidence",

@@ -322,10 +322,11 @@ def _contained(state: _State, search: Search) -> _State:
         )
         if len(parts) < _FEWEST_CONTAINED or not is_as_sure or not one.remedy.is_computed:
             continue
-        keys = [one.key if line is parts[0] else line.key for line in state.lines]
-        of_parts = {line.key for line in parts[1:]}
-        found = _in_order(search, [key for key in keys if key not in of_parts])
-        if found.value >= state.value - _ALIKE:
+        first, *others = parts
+        kept = [line for line in state.lines if line not in others]
+        keys = [one.key if line is first else line.key for line in kept]
+        found = _in_order(search, keys)
+        if len(found.lines) == len(keys) and found.value >= state.value - _ALIKE:
             return found
     return state
 
@@ -343,7 +344,7 @@ def _contains(facts: Facts, one: Candidate, line: Candidate) -> bool:
 
 
 def _joined(facts: Facts, lines: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Join the lines that somebody mends by removing the code of one place."""
+    """Join the lines that removing the code of one place fixes."""
     found: list[Candidate] = []
     for line in lines:
         at = next((at for at, it in enumerate(found) if _are_one(facts, it, line)), None)
