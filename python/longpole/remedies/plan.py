@@ -337,8 +337,9 @@ def _contains(facts: Facts, one: Candidate, line: Candidate) -> bool:
         return True
     own, waits = _claims(facts, line), waits_removed(facts, line.changes)
     own_ns = own.total_ns(facts)
-    left_ns = own.without(_claims(facts, one)).total_ns(facts)
-    left = waits - waits_removed(facts, one.changes)
+    surely = claims_of(facts, one.found.careful)
+    left_ns = own.without(surely).total_ns(facts)
+    left = waits - waits_removed(facts, one.found.careful)
     has_most = left_ns <= (1 - _MOSTLY) * own_ns and len(left) <= (1 - _MOSTLY) * len(waits)
     return has_most and bool(own_ns or waits)
 
