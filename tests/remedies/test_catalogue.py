@@ -17,6 +17,7 @@ FOLDER = Path(catalogue.__file__).parent
 OTHER_FILES = {
     "__init__",
     "modules",
+    "recorded",
     "captured",
     "catalogue",
     "evidence",

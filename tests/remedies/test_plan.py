@@ -27,7 +27,8 @@ def test_what_lines_save_together_holds(tmp_path):
 def test_of_200_programs_nearly_all_plans_hold(tmp_path):
     rows = [judged(seed, tmp_path) for seed in range(20_000, 20_200)]
     behind = [it for row in rows for it in row.behind]
-    # Of 40 others, 97 % of the totals, 97 % of the lines and 90 % of the prefixes held.
+    # Of 200 others, all totals, 93 % of the lines and 94 % of the prefixes held; 98 % of the
+    # prefixes are near the best in the best order.
     assert sum(row.holds for row in rows) >= 0.95 * len(rows)
     assert _hold(_lines(rows)) >= 0.9 * len(_lines(rows))
-    assert sum(it <= TOLERANCE for it in behind) >= 0.88 * len(behind)
+    assert sum(it <= TOLERANCE for it in behind) >= 0.92 * len(behind)

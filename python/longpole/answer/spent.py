@@ -12,7 +12,8 @@ from longpole.words.wording import count, duration, escape, share, short_name, w
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.remedies.facts import Activity, Facts, OnThread
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import Activity, OnThread
 
 # A name with less of the time is not reported.
 _LEAST: Final = 0.1

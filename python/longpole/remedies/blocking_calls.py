@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.engine.critical_path.changes import TimeRange
-    from longpole.remedies.facts import DeviceWait, Facts, OnThread
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import DeviceWait, OnThread
 
 # Maximum number of call sites evaluated, longest wait first, besides all that are alike.
 _MOST_PLACES: Final = 4

@@ -12,7 +12,8 @@ from longpole.words.wording import count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.remedies.facts import Activity, Facts, OnThread
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import Activity, OnThread
 
 INDEXING: Final = (
     "aten::index",

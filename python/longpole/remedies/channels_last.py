@@ -20,7 +20,8 @@ from longpole.words.wording import count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.remedies.facts import Activity, Facts
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import Activity
 
 _CONVOLUTION: Final = re.compile(r"convolution")
 _CONVERSION: Final = re.compile(r"nchw_?(to|2)_?nhwc|nhwc_?(to|2)_?nchw", re.IGNORECASE)

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.engine.critical_path.changes import Change
-    from longpole.remedies.facts import Activity, Facts
+    from longpole.remedies.facts import Facts
     from longpole.remedies.message_bytes import OfBytes
+    from longpole.remedies.recorded import Activity
 
 # Lower bound: half of the time that other kernels can hide is hidden (upper bound: all of it).
 _CAREFUL: Final = 0.5

@@ -12,7 +12,8 @@ from longpole.words.wording import count, duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.remedies.facts import Facts, OnThread
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import OnThread
 
 # torch's names for the compilation of a function, from its bytecode to its kernels.
 COMPILING: Final = (

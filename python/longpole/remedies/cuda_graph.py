@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.engine.critical_path.changes import TimeRange
-    from longpole.remedies.facts import Activity, Facts
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import Activity
 
 # Consecutive launches from which a graph is worthwhile. Fewer are if they are at least half of the
 # launches of each of several windows, in few graphs, and take the host much of the time.

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.engine.critical_path.changes import TimeRange
-    from longpole.remedies.facts import Facts, OnThread, ThreadGap
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import OnThread, ThreadGap
 
 _CALL: Final = "PjitFunction("
 

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
     from longpole.devices.peaks import Peaks
     from longpole.engine.critical_path.changes import Change
-    from longpole.remedies.facts import Activity, Facts
+    from longpole.remedies.facts import Facts
     from longpole.remedies.model import Form, How
+    from longpole.remedies.recorded import Activity
 
 _FORWARD: Final = "aten::_softmax"
 _BACKWARD: Final = "aten::_softmax_backward_data"

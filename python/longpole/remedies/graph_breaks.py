@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.engine.critical_path.changes import Change, TimeRange
-    from longpole.remedies.facts import Facts, OnThread
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import OnThread
 
 _REGION: Final = "Torch-Compiled Region"
 

@@ -17,7 +17,8 @@ from longpole.words.wording import count, duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.remedies.facts import Facts, OnThread
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import OnThread
 
 # Minimum length of a stop, and maximum usual time at that place as a fraction of it.
 _LEAST_NS: Final = 1_000_000

@@ -15,7 +15,8 @@ from longpole.words.wording import count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.remedies.facts import Facts, OnThread
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import OnThread
 
 VIEWS: Final = (
     "aten::view",

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.engine.critical_path.changes import TimeRange
-    from longpole.remedies.facts import Facts, Named
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import Named
 
 # Number of workers that the lower bound of the gain assumes. They load batches while the step runs,
 # so the step waits only for the time that the rest of it does not cover.

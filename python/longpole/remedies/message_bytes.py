@@ -15,7 +15,8 @@ from longpole.words.wording import duration, memory_size
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from longpole.remedies.facts import Activity, Facts
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import Activity
 
 # Sizes that differ by a smaller factor do not show what bytes cost.
 _APART: Final = 1.5

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.devices.peaks import Peaks
-    from longpole.remedies.facts import Activity, Facts
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import Activity
 
 _PRODUCTS: Final = frozenset(("gemm", "convolution"))
 _FLOAT32: Final = re.compile(r"\bf32\b")

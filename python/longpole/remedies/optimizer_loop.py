@@ -16,7 +16,8 @@ from longpole.words.wording import count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.remedies.facts import Activity, Facts, OnThread
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import Activity, OnThread
 
 # torch's names of the annotation around a step of an optimizer, and of the operators that update
 # many tensors at once.

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from longpole.engine.critical_path.changes import Change
-    from longpole.remedies.facts import Activity, Facts, ThreadGap
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import Activity, ThreadGap
 
 # Smaller copies take as long as their call, which pinned memory does not change.
 _LEAST_BYTES: Final = 1 << 20

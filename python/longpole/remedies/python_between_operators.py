@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.engine.critical_path.changes import Drop, RemoveWait
 from longpole.remedies.eager_dispatch import dispatched
-from longpole.remedies.facts import Named
 from longpole.remedies.model import Found, Remedy
+from longpole.remedies.recorded import Named
 from longpole.remedies.round_trip import trips
 from longpole.remedies.spans import Spans
 from longpole.words.wording import count, duration, short_name
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.engine.critical_path.changes import TimeRange
-    from longpole.remedies.facts import Facts, ThreadGap
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import ThreadGap
 
 # Shorter gaps, in ns and as a share of a window, are only the interpreter between two operators.
 # The last value is the minimum share of the windows for all gaps of a place together. Setting

@@ -12,7 +12,8 @@ from longpole.words.wording import count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.remedies.facts import Facts, OnThread
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import OnThread
 
 # A CUDA queue has 1,024 entries, some of which profilers do not show.
 _FULL: Final = 950

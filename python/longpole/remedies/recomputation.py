@@ -6,8 +6,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from longpole.engine.critical_path.changes import Drop
-from longpole.remedies.facts import OnThread
 from longpole.remedies.model import Found, Remedy
+from longpole.remedies.recorded import OnThread
 from longpole.remedies.rooflines import in_words
 from longpole.words.wording import count
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.engine.critical_path.changes import TimeRange
-    from longpole.remedies.facts import Activity, Facts
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import Activity
 
 _NODE: Final = "autograd::engine::evaluate_function"
 

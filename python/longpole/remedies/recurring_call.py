@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.engine.critical_path.changes import TimeRange
-    from longpole.remedies.facts import Facts, OnThread
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import OnThread
 
 # Minimum share of the time of a window that the call takes, minimum share of the windows that
 # contain it, and its minimum duration; every program has shorter calls.

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from longpole.engine.critical_path.changes import Change
     from longpole.flops import Tensor
-    from longpole.remedies.facts import Activity, Facts, OnThread
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import Activity, OnThread
 
 _COPY: Final = "aten::copy_"
 

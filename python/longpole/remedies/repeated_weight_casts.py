@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.engine.critical_path.changes import TimeRange
-    from longpole.remedies.facts import Activity, Facts
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import Activity
 
 # Modules with one weight, with the numbers that torch gives them, and the operators that they call.
 _MODULE: Final = re.compile(r"nn\.Module: (Linear|Conv[123]d)_\d+")

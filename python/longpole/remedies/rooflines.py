@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     from longpole.engine.critical_path.changes import Change, TimeRange
     from longpole.flops import Call, Tensor, Work
-    from longpole.remedies.facts import Activity, Facts
+    from longpole.remedies.facts import Facts
     from longpole.remedies.model import How
+    from longpole.remedies.recorded import Activity
 
 # Maximum number of shapes shown for an operator.
 _SHOWN: Final = 3

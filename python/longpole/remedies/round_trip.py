@@ -13,7 +13,8 @@ from longpole.words.wording import count, duration, short_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.remedies.facts import Activity, DeviceWait, Facts
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import Activity, DeviceWait
 
 # Longest time from the wait to the copy back, as a share of a window.
 _FARTHEST: Final = 0.9

@@ -17,7 +17,8 @@ from longpole.words.wording import count, share
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.remedies.facts import Activity, Facts
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import Activity
 
 # A small kernel has blocks for less than this share of the multiprocessors, and is short. A long
 # kernel with few blocks is slow for another reason.

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.engine.critical_path.changes import Change, TimeRange
-    from longpole.remedies.facts import Activity, DeviceWait, Facts
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import Activity, DeviceWait
 
 # Minimum number of consecutive reads, and of copies to the GPU in a step: fewer gain little.
 _LEAST_COPIES: Final = 4

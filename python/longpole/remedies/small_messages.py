@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.engine.critical_path.changes import Change
-    from longpole.remedies.facts import Activity, Facts
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import Activity
 
 # A run has at least this many collectives with the same name, each shorter than this or with fewer
 # bytes. A message of few bytes takes as long as a round trip, even on a slow network.

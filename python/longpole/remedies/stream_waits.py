@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.engine.critical_path.changes import TimeRange
-    from longpole.remedies.facts import Facts, OnThread
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import OnThread
 
 # Calls that torch makes before it records an event or waits for one.
 _BESIDE: Final = ("cudaStreamIsCapturing", "hipStreamIsCapturing")

@@ -16,7 +16,8 @@ from longpole.words.wording import count
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.remedies.facts import Activity, Facts
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import Activity
 
 # Operators that exist for many tensors at once. Those that return a new tensor also do, but are
 # usually steps of one computation.

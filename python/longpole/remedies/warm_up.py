@@ -11,7 +11,8 @@ from longpole.words.wording import count, duration, short_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from longpole.remedies.facts import Activity, Facts, OnThread
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import Activity, OnThread
 
 _WIDEST: Final = 60
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from longpole.engine.critical_path.changes import Change
-    from longpole.remedies.facts import Activity, Facts, OnThread
+    from longpole.remedies.facts import Facts
+    from longpole.remedies.recorded import Activity, OnThread
 
 # torch's names of the annotation around `zero_grad` of an optimizer, and of the operators in it
 # that fill one gradient, or many at once.

@@ -24,8 +24,8 @@ from longpole.words.wording import count, duration
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from longpole.remedies.facts import OnThread
     from longpole.remedies.parts import VerdictParts
+    from longpole.remedies.recorded import OnThread
     from longpole.trace.trace import Trace
 
 # A few launches that return after their kernel prove nothing, nor do very short kernels.
