@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import longpole
+from longpole.answer.blocks import none_of
 from longpole.testing import TraceBuilder
 
 
@@ -80,5 +83,8 @@ def test_shapes_are_asked_for_where_kernels_limit_and_no_operator_has_any(inputs
         builder.operator("aten::silu", (begin + 1, begin + 30), **inputs)
         builder.launch("silu", call=(begin + 10, begin + 20), work=(begin + 25, begin + 995))
         builder.call("cudaDeviceSynchronize", (begin + 40, begin + 997))
-    told = " ".join(builder.read().verdict().actions)
+    verdict = builder.read().verdict()
+    told = " ".join(verdict.actions)
     assert ("not recorded (record_shapes=True)" in told) == (not inputs), told
+    [note] = none_of(replace(verdict, remedies=()))
+    assert note.startswith("By what is recorded, no" if not inputs else "No remedy that longpole")

@@ -430,6 +430,8 @@ def answered(*words: str) -> dict[str, Any]:
 def checks(path: Path) -> Iterator[Checks]:
     """Compare the median step, or what is shown instead, and the whole trace."""
     raw = read(path)
+    if not raw.works:  # of another format, or without a device
+        return
     for words in ([], ["--window", "all"]):
         found = Checks(path, raw, words)
         found.run()

@@ -10,13 +10,15 @@ from longpole.remedies.limits import sides_of
 from longpole.words.wording import count, duration, escape, share, short_name, whole_percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from longpole.remedies.facts import Facts
     from longpole.remedies.recorded import Activity, OnThread
 
 # A name with less of the time is not reported.
 _LEAST: Final = 0.1
+_NOT_SEEN: Final = "remedies do not see their operators"
+_NEEDED: Final = "which most remedies of kernels need"
 _WIDEST: Final = 60
 
 # Annotations that are tried, those with most time; the answer names one that is a part of the trace
@@ -106,6 +108,11 @@ def _calls(facts: Facts, n_events: int) -> str:
     return f"{count(max(round(n_events / n_windows), 1), 'call')}{each}"
 
 
+def is_hidden(actions: Sequence[str]) -> bool:
+    """Whether these say that remedies lack a part of the recording that most of them need."""
+    return any(part in told for told in actions for part in (_NOT_SEEN, _NEEDED))
+
+
 def what_to_record(facts: Facts, *, is_explained: bool) -> list[str]:
     """Return what to record or to analyse if the trace does not show what most time is spent on.
 
@@ -175,7 +182,7 @@ def _capture_to_record(facts: Facts, *, is_explained: bool) -> Iterator[str]:
     if unknown_ns >= max(_LEAST * total_ns, 1):
         yield (
             f"Graphs run {share(unknown_ns / total_ns)} of the kernel time without a known "
-            "capture, so remedies do not see their operators (--capture-trace)."
+            f"capture, so {_NOT_SEEN} (--capture-trace)."
         )
 
 
@@ -186,7 +193,7 @@ def _shapes_to_record(facts: Facts, *, is_explained: bool) -> Iterator[str]:
         return
     operators = {it for work in facts.kernels if (it := facts.operator_of(work)) is not None}
     if operators and all(call is None for call in facts.called_each([*operators])):
-        yield f"Input shapes, which most remedies of kernels need, are not recorded ({shapes})."
+        yield f"Input shapes, {_NEEDED}, are not recorded ({shapes})."
 
 
 def _host_to_record(facts: Facts, *, is_explained: bool) -> Iterator[str]:
