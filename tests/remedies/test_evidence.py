@@ -1,4 +1,4 @@
-"""What was measured of a remedy decides how it is told."""
+"""What was measured of a remedy, and what is recorded against it, decide how it is told."""
 
 from __future__ import annotations
 

@@ -26,8 +26,16 @@ _OF_TOOLS: Final = (
     "CompiledFunction",
 )
 
+# Functions of the profiler, which are not part of the program.
+_OF_PROFILER: Final = ("torch/profiler/", "torch/autograd/profiler")
+
 # A longer annotation is the step or most of it, and names no part either.
 _MOST_OF_STEP: Final = 0.9
+
+
+def is_of_profiler(name: str) -> bool:
+    """Whether a function is one of the profiler, which runs only while it records."""
+    return any(part in name for part in _OF_PROFILER)
 
 
 def module_of(facts: Facts, event: int) -> str | None:

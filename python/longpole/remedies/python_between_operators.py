@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from longpole.engine.critical_path.changes import Drop, RemoveWait
 from longpole.remedies.eager_dispatch import dispatched
 from longpole.remedies.model import Found, Remedy
+from longpole.remedies.modules import is_of_profiler
 from longpole.remedies.recorded import Named
 from longpole.remedies.round_trip import trips
 from longpole.remedies.spans import Spans
@@ -62,7 +63,9 @@ def _find(facts: Facts) -> Iterator[Found]:
         is_usual = facts.n_windows <= len({gap.window for gap in gaps}) * 2
         are_few = facts.per_window(len(gaps)) <= _MOST_PER_WINDOW
         if is_usual and are_few and facts.is_worth(_total_ns(gaps), _LEAST_OF_ALL):
-            yield _found(facts, gaps)
+            found = _found(facts, gaps)
+            if not is_of_profiler(found.name or ""):
+                yield found
 
 
 def _outside_loaders(facts: Facts, least_ns: int) -> Iterator[ThreadGap]:
@@ -202,9 +205,16 @@ def _function(facts: Facts, gaps: list[ThreadGap]) -> tuple[str, int] | None:
 
 
 def _functions(facts: Facts, gaps: list[ThreadGap]) -> list[Named]:
-    """List the functions that run in gaps."""
+    """List the functions that run in gaps, except those of the step."""
     begun = facts.names_in([gap.time_range for gap in gaps])
-    return [*_around(facts, gaps), *(row for row in begun if row.kind == "python")]
+    rows = (row for row in begun if row.kind == "python" and not _is_step(facts, row.first))
+    return [*_around(facts, gaps), *rows]
+
+
+def _is_step(facts: Facts, function: int) -> bool:
+    """Whether a function runs for most of a step, as the step or the model does."""
+    place = facts.place(function)
+    return place.end_ns - place.start_ns > _MOST_OF_STEP * facts.mean_ns
 
 
 def _around(facts: Facts, gaps: list[ThreadGap]) -> list[Named]:
@@ -214,8 +224,8 @@ def _around(facts: Facts, gaps: list[ThreadGap]) -> list[Named]:
         frames = [] if gap.before is None else facts.around(gap.before)
         for depth, (event, kind, name) in enumerate(reversed(frames)):
             place = facts.place(event)
-            is_step = place.end_ns - place.start_ns > _MOST_OF_STEP * facts.mean_ns
-            if kind == "python" and not is_step and place.end_ns > gap.start_ns:
+            is_inside = kind == "python" and place.end_ns > gap.start_ns
+            if is_inside and not _is_step(facts, event):
                 inside_ns = min(place.end_ns, gap.end_ns) - gap.start_ns
                 row = found.get(name, Named(name, kind, 0, 0, event, depth))
                 n_events, total_ns = row.n_events + 1, row.total_ns + inside_ns

@@ -9,6 +9,7 @@ from longpole.engine.critical_path.changes import Drop
 from longpole.remedies.compile_overhead import COMPILING, DYNAMO
 from longpole.remedies.interpreter_lock import VIEWS
 from longpole.remedies.model import Found, Remedy
+from longpole.remedies.modules import is_of_profiler
 from longpole.remedies.warm_up import MAKERS, captures
 from longpole.words.wording import count, duration, short_name
 
@@ -44,8 +45,6 @@ _NAMED: Final = (*VIEWS, DYNAMO)
 # Operators that compute nothing: if one takes long, its thread was stopped.
 _NO_WORK: Final = ("aten::empty", "aten::detach", "aten::set_")
 
-# Functions of the profiler, which are not part of the program.
-_OF_PROFILER: Final = ("torch/profiler/", "torch/autograd/profiler")
 _WIDEST: Final = 60
 
 # Operators within which XLA runs a compiled program: what they contain is its own.
@@ -117,8 +116,7 @@ def _find(facts: Facts) -> Iterator[Found]:
 
 def _is_of_others(name: str) -> bool:
     """Whether other remedies cover a call, or nothing in it can be changed."""
-    is_of_profiler = any(part in name for part in _OF_PROFILER)
-    return name.startswith((*_OTHERS, *_NO_WORK)) or name in _NAMED or is_of_profiler
+    return name.startswith((*_OTHERS, *_NO_WORK)) or name in _NAMED or is_of_profiler(name)
 
 
 def _alike(rows: list[OnThread]) -> tuple[int, int]:
