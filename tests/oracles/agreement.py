@@ -234,7 +234,8 @@ def _fits(line: str, gain: dict[str, Any]) -> bool:
     if found["most"]:
         return abs(int(found["most"]) / 100 - high) <= _ROUNDING
     if found["one"]:
-        return low - _ROUNDING <= int(found["one"]) / 100 <= high + _ROUNDING
+        one = int(found["one"]) / 100
+        return max(abs(one - low), abs(one - high)) <= _ROUNDING
     least, most = int(found["low"]) / 100, int(found["high"]) / 100
     return abs(least - low) <= _ROUNDING and abs(most - high) <= _ROUNDING
 

@@ -25,8 +25,8 @@ _MOST: Final = 3
 # too.
 _ENOUGH: Final = 0.4
 
-# An interval narrower than this is shown as one number.
-_ALIKE: Final = 0.015
+# An interval narrower than this is shown as one number, which is then within a percent of its ends.
+_ALIKE: Final = 0.01
 
 # A wider one says only what is certain and what is possible.
 _OPEN: Final = 0.4
@@ -105,6 +105,8 @@ def between(low: float, high: float) -> str:
     --------
     >>> between(0.251, 0.384), between(0.83, 0.832), between(0.001, 0.2), between(0, 0.001)
     ('25 to 38 %', '83 %', 'up to 20 %', 'less than 1 %')
+    >>> between(0.074, 0.089)
+    '7 to 9 %'
     >>> between(0.34, 0.9)
     'at least 34 %, at most 90 %'
     """

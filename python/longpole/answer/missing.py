@@ -189,6 +189,8 @@ def _around(gap: GapParts) -> str:
     if not name:
         idle = "in which the trace shows no GPU activity"
         return f"{idle} (likely work launched before it begins, or set-up on first use)"
+    if gap["follows_wait"]:
+        return f"{around} (likely for work launched before the recording began)"
     if waits:
         return f"{around} (likely for earlier work, or set-up on first use)"
     return f"{around} (likely set-up on first use)"

@@ -31,6 +31,8 @@ class GapParts(TypedDict):
     """How long any device was busy during the gap."""
     is_first: bool
     """Whether it precedes all but a few GPU activities, or is the first call of its kind."""
+    follows_wait: bool
+    """Whether a stream was made to wait before the late activity, after the device had run any."""
 
 
 class AwaitedParts(TypedDict):

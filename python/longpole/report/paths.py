@@ -18,10 +18,10 @@ from longpole.report.blocks import (
 from longpole.words.data import Row
 from longpole.words.kernel_names import kernel_label
 from longpole.words.path_kinds import MEANINGS, name_outside_operators
-from longpole.words.wording import count, duration, share
+from longpole.words.wording import clock_error, count, duration, share
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from longpole.report.blocks import Block
 
@@ -72,7 +72,7 @@ class _PathSummary(Protocol):
     @property
     def undecided_ns(self) -> int: ...
     @property
-    def clock_shifts(self) -> tuple[tuple[int | None, int], ...]: ...
+    def clock_shifts(self) -> tuple[tuple[int | None, int | None, int], ...]: ...
     @property
     def status(self) -> str: ...
     @property
@@ -164,8 +164,7 @@ def kinds_chart(path: _PathSummary) -> Chart:
 
 def _notes(path: _PathSummary) -> list[str]:
     """Report the uncertain parts of the path."""
-    shifts = [_moved(device, shift_ns) for device, shift_ns in path.clock_shifts]
-    notes = [_inferred(path), _doubtful(path), *shifts, _early(path), _undecided(path)]
+    notes = [_inferred(path), _doubtful(path), *_shifted(path), _early(path), _undecided(path)]
     if path.status == "inconclusive":
         notes.append(
             "More than a tenth of the path is unexplained: its other shares may be too small."
@@ -214,8 +213,17 @@ def _undecided(path: _PathSummary) -> str | None:
     )
 
 
-def _moved(device: int | None, shift_ns: int) -> str:
-    name = "A device" if device is None else f"Device {device}"
-    side = "behind" if shift_ns > 0 else "ahead of"
-    length = duration(abs(shift_ns))
-    return f"{name} has a clock {length} {side} the host's; its activities are moved by that."
+def _shifted(path: _PathSummary) -> Iterator[str]:
+    """Yield a note for each device whose timestamps the path shifts."""
+    shifts_ns: dict[int | None, list[int]] = {}
+    for device, _, shift_ns in path.clock_shifts:
+        shifts_ns.setdefault(device, []).append(shift_ns)
+    for device, own_ns in shifts_ns.items():
+        name = "A device" if device is None else f"Device {device}"
+        if len(own_ns) == 1:
+            has = f"has a clock {clock_error(own_ns[0])}"
+        else:
+            jumps = count(len(own_ns) - 1, "time")
+            least, most = clock_error(max(own_ns)), clock_error(min(own_ns))
+            has = f"has a clock that jumps {jumps}, between {least} and {most}"
+        yield f"{name} {has}; its activities are moved by that."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import polars as pl
 
 from longpole.engine.windows import Window, window_of
-from longpole.rows.frames import row_bytes
+from longpole.rows.frames import frame_of, row_bytes
 from longpole.rows.selection import matching
 from longpole.tables.catalogue import table
 from longpole.tables.legends import AS_RECORDED, always
@@ -84,6 +84,41 @@ def activities(
         else _within(trace, window)
     )
     return matching(found, where).select(names_of(ActivityRow))
+
+
+def own_activities(
+    trace: Trace, window: Window | None = None, *, where: pl.Expr | str | None = None
+) -> pl.DataFrame:
+    """List the activities that belong to a window, as `activities` does.
+
+    A step has those that were launched in it, whole (`inside_ns` is their duration), wherever they
+    run. Other windows have those that run in them.
+    """
+    window = window_of(trace, window)
+    found = (
+        _clipped(sweeps.activities(trace), NOTHING).clear()
+        if window is None
+        else _within(trace, window)
+        if window.host is None
+        else _launched_in(trace, window)
+    )
+    return matching(found, where).select(names_of(ActivityRow))
+
+
+def own_events(trace: Trace, window: Window) -> pl.DataFrame:
+    """Return the events of these activities, each with its time that counts (`inside_ns`)."""
+    return frame_of(trace.core.belonging(window.span, window.on_host.span))
+
+
+@kept
+def _launched_in(trace: Trace, window: Window) -> pl.DataFrame:
+    own = own_events(trace, window)
+    found = sweeps.activities(trace)
+    if len(own) < len(found):
+        found = found.filter(pl.col("event").is_in(own["event"].implode()))
+    columns = list(found.columns)
+    columns.insert(columns.index("duration_ns") + 1, "inside_ns")
+    return found.hstack([own["inside_ns"]]).select(columns)
 
 
 def chosen(trace: Trace, window: Window, where: pl.Expr | str | None) -> bytes | None:

@@ -9,7 +9,7 @@ import polars as pl
 from longpole.engine.windows import is_step, window_of
 from longpole.rows.frames import frame_of, row_bytes
 from longpole.rows.selection import matching
-from longpole.tables.activities import activities
+from longpole.tables.activities import own_activities
 from longpole.tables.activity_sums import ActivitySum, by_keys
 from longpole.tables.catalogue import view
 from longpole.tables.legends import lacks
@@ -67,7 +67,7 @@ def annotated_kernels(
     [('forward', 'gemm', 48000)]
     """
     window = window_of(trace, window)
-    found = with_annotations(trace, activities(trace, window))
+    found = with_annotations(trace, own_activities(trace, window))
     keys = ("annotation", "is_backward", "kind", "work_class", "name")
     return by_keys(matching(found, where), window, *keys)
 

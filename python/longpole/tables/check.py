@@ -18,7 +18,7 @@ from longpole.tables.findings import (
 )
 from longpole.trace.sweeps import activities, event_warnings, launches_without_work
 from longpole.words.recording import options_for
-from longpole.words.wording import count, duration, duration_range, escape, share
+from longpole.words.wording import clock_error, count, duration, duration_range, escape, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -312,11 +312,31 @@ def _clocks(trace: Trace, warnings: Sequence[_EventWarning]) -> Iterator[Finding
         return
     violations, clock_shifts = trace.core.clock_contradictions()
     yield from _violations(trace, violations.to_dicts())
-    for device, shift_ns in clock_shifts:
-        if abs(shift_ns) > _LARGE_SHIFT_NS:
-            side = "behind" if shift_ns > 0 else "ahead of"
-            name = "a device" if device is None else f"device {device}"
-            yield finding("clock_shift", device=name, side=side, shift=duration(abs(shift_ns)))
+    yield from _shifted_clocks(trace, clock_shifts)
+
+
+def _shifted_clocks(
+    trace: Trace, shifts: Sequence[tuple[int | None, int | None, int]]
+) -> Iterator[Finding]:
+    of_device: dict[int | None, list[tuple[int | None, int]]] = {}
+    for device, from_ns, shift_ns in shifts:
+        of_device.setdefault(device, []).append((from_ns, shift_ns))
+    for device, own in of_device.items():
+        name = "a device" if device is None else f"device {device}"
+        (_, first_ns), *jumps = own
+        if jumps:
+            told = ", ".join([clock_error(first_ns), *_told_jumps(trace, jumps)])
+            yield finding("clock_jump", len(jumps), device=name, shifts=told)
+        elif abs(first_ns) > _LARGE_SHIFT_NS:
+            yield finding("clock_shift", device=name, shift=clock_error(first_ns))
+
+
+def _told_jumps(trace: Trace, jumps: Sequence[tuple[int | None, int]]) -> Iterator[str]:
+    begin_ns: int = min(trace.events["start_ns"].drop_nulls().to_list())
+    for from_ns, shift_ns in jumps[:_MOST_SHOWN]:
+        yield f"from {duration((from_ns or 0) - begin_ns)} on {clock_error(shift_ns)}"
+    if len(jumps) > _MOST_SHOWN:
+        yield f"and {count(len(jumps) - _MOST_SHOWN, 'more jump')}"
 
 
 def _violations(trace: Trace, rows: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:

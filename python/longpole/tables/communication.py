@@ -10,6 +10,7 @@ from longpole.engine.windows import window_of
 from longpole.jobs.call_columns import bus_factor
 from longpole.rows.frames import frame_of, row_bytes, typed
 from longpole.rows.selection import matching
+from longpole.tables.activities import own_events
 from longpole.tables.catalogue import table
 from longpole.tables.needs import COLLECTIVES
 from longpole.trace import sweeps
@@ -88,7 +89,7 @@ def communication(
     # The number of an event is its row in `events`.
     told = trace.events.select("name", "device", "stream", "start_ns", "duration_ns")
     found = trace.collectives.hstack(told[trace.collectives["event"]])
-    found = found.clear() if window is None else window.clip(found).drop("inside_ns")
+    found = found.clear() if window is None else _of_window(trace, window, found)
     launched = sweeps.activities(trace).select("event", "work_class", "operator")
     compute = launched.filter(pl.col("work_class") == "compute")["event"]
     overlaps = trace.core.overlaps(row_bytes(found["event"]), row_bytes(compute))
@@ -105,6 +106,18 @@ def communication(
         .select(*names_of(CommunicationRow))
     )
     return typed(matching(shown, where))
+
+
+def _of_window(trace: Trace, window: Window, found: pl.DataFrame) -> pl.DataFrame:
+    """Return the collectives that belong to a window; those of the host, that run in it."""
+    running = window.clip(found).drop("inside_ns")
+    if window.host is None:
+        return running
+    works = sweeps.activities(trace)["event"].implode()
+    own = own_events(trace, window)["event"].implode()
+    event = pl.col("event")
+    ran = event.is_in(running["event"].implode())
+    return found.filter(event.is_in(own) | (ran & ~event.is_in(works)))
 
 
 def _measured(rows: pl.DataFrame) -> pl.DataFrame:

@@ -8,7 +8,7 @@ import polars as pl
 
 from longpole.rows.frames import argument
 from longpole.rows.selection import matching
-from longpole.tables.activities import activities
+from longpole.tables.activities import own_activities
 from longpole.tables.catalogue import view
 from longpole.tables.needs import ACTIVITIES, COPIES
 from longpole.trace.kept import kept
@@ -99,7 +99,7 @@ def each_copy(
 @kept
 def _all_copies(trace: Trace, window: Window | None) -> pl.DataFrame:
     """List all memcpys and memsets of a window; cached, since several questions use them."""
-    found = activities(trace, window).filter(pl.col("work_class") == "copy")
+    found = own_activities(trace, window).filter(pl.col("work_class") == "copy")
     joined = found.join(_sizes(trace), on="event", how="left", maintain_order="left")
     name = pl.col("name").cast(pl.String)
     measured = pl.when(pl.col("duration_ns") > 0).then(pl.col("bytes") / pl.col("duration_ns"))

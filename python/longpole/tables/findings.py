@@ -241,7 +241,13 @@ KINDS: Final = {
     ),
     "clock_shift": Kind(
         "warning",
-        "the clock of {device} is {shift} {side} the host's",
+        "the clock of {device} is {shift}",
+        "the critical path shifts the timestamps of the device; tables keep them as recorded",
+        "compare times of host and device with care",
+    ),
+    "clock_jump": Kind(
+        "warning",
+        "jumps of the clock of {device}: at first {shifts}",
         "the critical path shifts the timestamps of the device; tables keep them as recorded",
         "compare times of host and device with care",
     ),

@@ -8,7 +8,7 @@ import polars as pl
 
 from longpole.engine.windows import window_of
 from longpole.rows.selection import matching
-from longpole.tables.activities import activities
+from longpole.tables.activities import own_activities
 from longpole.tables.catalogue import table
 from longpole.tables.needs import ACTIVITIES, GRAPHS
 from longpole.words.data import Row
@@ -69,7 +69,7 @@ def graph_kernels(
     (None, 'gemm', 12000)
     """
     window = window_of(trace, window)
-    found = activities(trace, window).drop("operator_name").join(trace.graph_nodes, on="event")
+    found = own_activities(trace, window).drop("operator_name").join(trace.graph_nodes, on="event")
     found = matching(found, where)
     return (
         found.with_columns(pl.col("kind", "name").cast(pl.String))

@@ -13,7 +13,7 @@ from longpole.errors import WindowError
 from longpole.flops.inputs import shapes_in_words
 from longpole.formats.convert.flame import path_of, question_of
 from longpole.rows.frames import typed
-from longpole.tables.activities import activities
+from longpole.tables.activities import own_activities
 from longpole.tables.operators import operators
 from longpole.tables.roofline import roofline_shares
 
@@ -55,7 +55,7 @@ def kernel_gains(trace: Trace, window: Window | None = None) -> pl.DataFrame:
     window = window_of(trace, window)
     if window is None:
         return _typed([])
-    launched = activities(trace, window).filter(pl.col("kind") == "kernel")
+    launched = own_activities(trace, window).filter(pl.col("kind") == "kernel")
     kind: Kind = "operator" if launched.is_empty() else "kernel"
     figures = _of_operators(trace, window) if kind == "operator" else _of_kernels(launched)
     try:

@@ -8,7 +8,7 @@ import polars as pl
 
 from longpole.engine.windows import window_of
 from longpole.rows.selection import matching
-from longpole.tables.activities import activities
+from longpole.tables.activities import own_activities
 from longpole.tables.catalogue import view
 from longpole.tables.needs import ACTIVITIES
 from longpole.tables.repeated_runs import repeated_runs
@@ -79,7 +79,7 @@ def kernel_sequences(
     columns = ["event", "kind", "name", "duration_ns"]
     events = trace.events.select(columns) if where is None else trace.events
     operators = matching(events.filter(pl.col("kind") == "operator"), where)
-    found = _with_operators(trace, activities(trace, window), operators)
+    found = _with_operators(trace, own_activities(trace, window), operators)
     below = found.filter(pl.col("around").is_not_null())
     launched = (
         below.sort("start_ns", "event")

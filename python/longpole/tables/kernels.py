@@ -8,7 +8,7 @@ import polars as pl
 
 from longpole.engine.windows import window_of
 from longpole.rows.frames import frame_schema, typed
-from longpole.tables.activities import activities
+from longpole.tables.activities import own_activities
 from longpole.tables.activity_sums import ActivitySum, by_keys
 from longpole.tables.annotated_kernels import annotated_kernels
 from longpole.tables.catalogue import ask_by, table, view
@@ -85,7 +85,7 @@ def _by_name(
     schema = frame_schema(KernelRow, last=DurationFigures)
     if window is None:
         return _no_rows(schema)
-    found = activities(trace, window, where=where)
+    found = own_activities(trace, window, where=where)
     rows = _with_launches(trace, by_keys(found, window, "kind", "work_class", "name"))
     launched = trace.core.operators_of(rows["longest_event"].to_list())
     operators = [operator_name(*operator[1:]) if operator else None for operator in launched]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from longpole.rows.frames import frame_schema
-from longpole.tables.activities import activities
+from longpole.tables.activities import own_activities
 from longpole.tables.catalogue import view
 from longpole.tables.legends import is_negative
 from longpole.tables.needs import ACTIVITIES, CALLS, LAUNCHES
@@ -81,7 +81,7 @@ def launch_times(
     >>> launch_times(trace).select("delay_ns", "is_short", "is_slow_call").row(0)
     (2000, True, False)
     """
-    linked = activities(trace, window, where=where).filter(pl.col("call").is_not_null())
+    linked = own_activities(trace, window, where=where).filter(pl.col("call").is_not_null())
     call_ns, delay_ns = pl.col("call_duration_ns"), pl.col("delay_ns")
     return linked.with_columns(
         is_short=pl.col("duration_ns") < call_ns,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from longpole.tables.activities import activities
+from longpole.tables.activities import own_activities
 from longpole.tables.catalogue import view
 from longpole.tables.kernel_sequences import by_sequence
 from longpole.tables.legends import is_negative
@@ -82,7 +82,7 @@ def operator_kernels(
     >>> operator_kernels(trace).drop("kernels").row(0)
     ('aten::mm', 1, 48000, 5000.0, 7000.0)
     """
-    found = activities(trace, window, where=where).select(*_NEEDED)
+    found = own_activities(trace, window, where=where).select(*_NEEDED)
     order = ("call_start_ns", "start_ns", "event")
     calls_ns = pl.col("call_start_ns") - pl.col("operator_start_ns")
     # Activities without an operator are not part of a sequence: each is its own.

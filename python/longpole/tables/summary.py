@@ -143,7 +143,7 @@ def summary_of(trace: Trace, answer: Answer, top: int) -> Summary | None:
     if window is None or trace.window is None:
         return None
     start_ns, end_ns = window.start_ns, window.end_ns
-    kernels, n_kernels = trace.core.kernels_by_name(start_ns, end_ns, top)
+    kernels, n_kernels = trace.core.kernels_by_name(window.span, window.on_host.span, top)
     operators, n_operators = trace.core.operators_by_name(*window.on_host.span, top)
     whole = answer.question.whole
     has_serving = whole or answer.question.is_default

@@ -62,6 +62,18 @@ def duration(nanoseconds: float) -> str:
     return f"{_three_digits(nanoseconds / unit_ns, is_whole=unit_ns == 1)} {unit}"
 
 
+def clock_error(shift_ns: float) -> str:
+    """Return how far a clock is from the host's, whose timestamps are shifted by `shift_ns`.
+
+    >>> clock_error(-14_000), clock_error(0)
+    ("14.0 µs ahead of the host's", "equal to the host's")
+    """
+    if not shift_ns:
+        return "equal to the host's"
+    side = "behind" if shift_ns > 0 else "ahead of"
+    return f"{duration(abs(shift_ns))} {side} the host's"
+
+
 def duration_range(least_ns: float, most_ns: float) -> str:
     """Format two times, with a common unit only once; times that look equal are one.
 

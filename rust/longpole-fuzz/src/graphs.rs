@@ -37,7 +37,8 @@ pub(crate) fn graph(bytes: &[u8]) {
     let launches = link::launches(&tables, &silent).expect("no one asks to stop");
     let built = graph::build(&tables, &launches, vocabulary::DATA_LOADING, &silent)
         .expect("the pattern is ours");
-    measure::kernels_by_name(&tables, (i64::MIN, i64::MAX));
+    let always = (i64::MIN, i64::MAX);
+    measure::kernels_by_name(&tables, &measure::Belonging::of(&tables, &launches, always, always));
     let _ = path::scope(&tables, &launches, &Choice::Usual, None);
     let Ok(window) = path::window(&tables, &launches, &Choice::Whole, None) else { return };
     let found = path::walk(&built, &window, &Schedule::observed());

@@ -161,9 +161,13 @@ pub(crate) fn violations(graph: &Graph) -> PyResult<Table> {
     Table::of(edge_columns(graph, edges).and(back_ns))
 }
 
-/// Returns the timestamp shifts of devices in a graph: `(device, shift_ns)`.
-pub(crate) fn clock_shifts(graph: &Graph) -> Vec<(Option<i64>, i64)> {
-    graph.clock_shifts.iter().map(|shift| (shift.device, shift.shift_ns)).collect()
+/// A device, the recorded time from which its timestamps are shifted, and by how much.
+pub(crate) type ClockShift = (Option<i64>, Option<i64>, i64);
+
+/// Returns the timestamp shifts of devices in a graph: `(device, from_ns, shift_ns)`.
+pub(crate) fn clock_shifts(graph: &Graph) -> Vec<ClockShift> {
+    let shifts = graph.clock_shifts.iter();
+    shifts.map(|shift| (shift.device, shift.from_ns, shift.shift_ns)).collect()
 }
 
 #[pymethods]
@@ -192,9 +196,9 @@ impl CriticalPath {
         self.path.certainty_ns(Certainty::Doubtful)
     }
 
-    /// Returns the timestamp shifts of devices in the graph: `(device, shift_ns)`.
+    /// Returns the timestamp shifts of devices in the graph: `(device, from_ns, shift_ns)`.
     #[getter]
-    fn clock_shifts(&self) -> Vec<(Option<i64>, i64)> {
+    fn clock_shifts(&self) -> Vec<ClockShift> {
         clock_shifts(&self.graph)
     }
 

@@ -1,12 +1,14 @@
 //! Summaries of a trace in a few plain rows, for answers that need no data frame.
 
+use longpole_core::columns::columns;
 use longpole_core::ids::EventId;
-use longpole_core::measure::{self, Chosen, NameTime, Places, Reason};
+use longpole_core::measure::{self, Belonging, Chosen, NameTime, Places, Reason};
 use longpole_core::names::Names;
 use longpole_core::tables::Tables;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
+use crate::arrow::Table;
 use crate::enter::enter;
 use crate::trace::Trace;
 
@@ -23,18 +25,33 @@ type OperatorParts = (usize, Option<String>, Option<String>);
 #[pymethods]
 impl Trace {
     /// Returns the `top` kernel names of a window, largest total first, and the number of all
-    /// names.
+    /// names. `host` is the time in which the host work begins that belongs to the window.
     fn kernels_by_name(
         &self,
         py: Python<'_>,
-        start_ns: i64,
-        end_ns: i64,
+        window: (i64, i64),
+        host: (i64, i64),
         top: usize,
     ) -> PyResult<(Vec<NameRow>, usize)> {
-        let tables = self.tables();
-        let window = (start_ns, end_ns);
-        let rows = enter(py, None, None, |_| Ok(measure::kernels_by_name(tables, window)))?;
+        let (tables, launches) = (self.tables(), self.linked(py)?);
+        let rows = enter(py, None, None, |_| {
+            let belonging = Belonging::of(tables, &launches, window, host);
+            Ok(measure::kernels_by_name(tables, &belonging))
+        })?;
         Ok(first(tables, &rows, top))
+    }
+
+    /// Returns the GPU activities that belong to a window, each with its time that counts.
+    fn belonging(&self, py: Python<'_>, window: (i64, i64), host: (i64, i64)) -> PyResult<Table> {
+        let (tables, launches) = (self.tables(), self.linked(py)?);
+        let rows = enter(py, None, None, |_| {
+            let belonging = Belonging::of(tables, &launches, window, host);
+            let works =
+                tables.events.ids().filter(|&event| tables.events.kind(event).is_device_work());
+            let time = |event| Some((event, belonging.time_ns(event)?));
+            Ok(works.filter_map(time).collect::<Vec<_>>())
+        })?;
+        Table::of(columns!(rows.iter(), |&(event, inside_ns)| Columns { event, inside_ns }))
     }
 
     /// Returns the `top` operator names of a window with their self times, and the number of all

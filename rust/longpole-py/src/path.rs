@@ -9,7 +9,7 @@ use longpole_core::path::{self, Choice};
 use pyo3::prelude::*;
 
 use crate::arrow::Table;
-use crate::critical_path::{CriticalPath, WindowChoice, clock_shifts, violations};
+use crate::critical_path::{ClockShift, CriticalPath, WindowChoice, clock_shifts, violations};
 use crate::enter::{detached, enter};
 use crate::facts::Facts;
 use crate::trace::Trace;
@@ -167,9 +167,8 @@ impl Trace {
     }
 
     /// Returns what the clocks of a trace contradict: the dependencies that would lead back in time,
-    /// and the timestamp shifts of devices, `(device, shift_ns)`.
-    #[allow(clippy::type_complexity)] // for Python
-    fn clock_contradictions(&self, py: Python<'_>) -> PyResult<(Table, Vec<(Option<i64>, i64)>)> {
+    /// and the timestamp shifts of devices, `(device, from_ns, shift_ns)`.
+    fn clock_contradictions(&self, py: Python<'_>) -> PyResult<(Table, Vec<ClockShift>)> {
         let graph = self.graph(py, None)?;
         Ok((detached(py, || violations(&graph))?, clock_shifts(&graph)))
     }

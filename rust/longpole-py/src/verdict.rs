@@ -55,6 +55,7 @@ struct GapParts {
     host: Option<(String, bool)>,
     busy_ns: i64,
     is_first: bool,
+    follows_wait: bool,
 }
 
 impl GapParts {
@@ -70,6 +71,7 @@ impl GapParts {
             host: gap.host.map(|(event, waits)| (name(event), waits)),
             busy_ns: gap.busy_ns,
             is_first: gap.is_first,
+            follows_wait: gap.follows_wait,
         }
     }
 }

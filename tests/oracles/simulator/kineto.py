@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from .facts import N_PROCESSORS
 from .program import Program, Stream
+from .threads import FIRST_NS
 from .timeline import AUTOGRAD_THREAD, MAIN_THREAD, Activity, Sync, Timeline
 
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ class _Recorder:
         start_ns, end_ns = activity.start.time_ns, activity.end.time_ns
         if activity.is_work:
             offset_ns = self._machine.clock_offset_ns(_lane(activity.lane)[0])
+            offset_ns += self._machine.clock_jumped_ns(start_ns - FIRST_NS)
             return start_ns + offset_ns, end_ns + offset_ns
         return start_ns, end_ns
 

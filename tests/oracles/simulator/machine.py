@@ -65,6 +65,8 @@ class Machine:
         the time of the host.
     device_clock_offsets_ns
         Offsets of the devices by number, on top of that of all.
+    device_clock_jumps_ns
+        When the clocks of devices jump, counted from the first event, and how far ahead.
     """
 
     seed: int = 0
@@ -79,6 +81,7 @@ class Machine:
     queue_poll_ns: int = 25_000
     device_clock_offset_ns: int = 0
     device_clock_offsets_ns: tuple[int, ...] = ()
+    device_clock_jumps_ns: tuple[tuple[int, int], ...] = ()
 
     def draw_ns(self, nominal_ns: int, place: Place, role: Role) -> int:
         """Return a duration with the noise of its place: seldom shorter, sometimes much longer."""
@@ -95,6 +98,10 @@ class Machine:
         """Return how far the clock of a device is ahead of the host's."""
         own = self.device_clock_offsets_ns[device : device + 1]
         return self.device_clock_offset_ns + sum(own)
+
+    def clock_jumped_ns(self, at_ns: int) -> int:
+        """Return how far the clocks of devices have jumped ahead by a time."""
+        return sum(by_ns for jump_ns, by_ns in self.device_clock_jumps_ns if jump_ns <= at_ns)
 
     def _uniform(self, place: Place, role: Role) -> float:
         """Return a number in [0, 1) that depends on the seed and the place alone."""

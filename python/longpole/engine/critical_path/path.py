@@ -109,11 +109,12 @@ class CriticalPath:
         return self._core.undecided_ns
 
     @property
-    def clock_shifts(self) -> tuple[tuple[int | None, int], ...]:
-        """Devices whose clock disagrees with the host clock: device number and shift in ns.
+    def clock_shifts(self) -> tuple[tuple[int | None, int | None, int], ...]:
+        """Devices whose clock disagrees with the host clock: device number, time and shift in ns.
 
         The path uses the timestamps of such a device plus the shift; `Trace.events` keeps those of
-        the file.
+        the file. A clock that jumps has several shifts, each from a recorded time on; the time of
+        the first is None.
         """
         return tuple(self._core.clock_shifts)
 

@@ -30,7 +30,7 @@ use model::Clocks;
 
 /// Builds the graph of a whole trace. `data_load` is a regular expression for the names of
 /// data-loading functions. If the clock of a device is found to be off, the graph uses shifted
-/// timestamps.
+/// timestamps; a clock that jumps has several shifts.
 ///
 /// # Errors
 ///
@@ -43,15 +43,14 @@ pub fn build(
     progress: Progress<'_>,
 ) -> Result<Graph> {
     let is_loader = matching(data_load, tables)?;
-    let mut clock_shifts = Vec::new();
+    let (mut clock_shifts, mut clocks) = (Vec::new(), Clocks::default());
     loop {
-        let clocks = Clocks::of(&clock_shifts, &tables.lanes);
-        let timeline = Timeline::of(tables, launches, clocks);
+        let timeline = Timeline::of(tables, launches, &clocks);
         report(progress, timeline.len() as u64)?;
         let nodes = Nodes::of(&timeline);
         let facts = Facts::of(tables, launches, &timeline, &nodes, &is_loader);
         if clock_shifts.is_empty() {
-            clock_shifts = rules::clock_shifts(&facts);
+            (clock_shifts, clocks) = rules::clock_shifts(&facts);
             if !clock_shifts.is_empty() {
                 continue;
             }
@@ -61,7 +60,8 @@ pub fn build(
         let missing_activities = facts.missing_activities.calls().to_vec();
         let thread_nodes = facts.into_thread_nodes();
         report(progress, edges.len() as u64)?;
-        let counts = Counts { clock_shifts: clock_shifts.len() as u64, ..counts };
+        let n_shifted = clock_shifts.iter().filter(|shift| shift.from_ns.is_none()).count();
+        let counts = Counts { clock_shifts: n_shifted as u64, ..counts };
         return Ok(Graph {
             missing_activities,
             clock_shifts,

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::{Blocking, Reason, times_within};
+use super::{Belonging, Blocking, Reason, times_within};
 use crate::ids::{EventId, StringId};
 use crate::intervals::Spans;
 use crate::link::Launches;
@@ -57,17 +57,12 @@ impl NameTime {
     }
 }
 
-/// Returns the kernels that ran in a window, by name. A kernel without duration counts in the
+/// Returns the kernels that belong to a window, by name. A kernel without duration counts in the
 /// window where it ran.
-pub fn kernels_by_name(tables: &Tables, window: (i64, i64)) -> Vec<NameTime> {
+pub fn kernels_by_name(tables: &Tables, belonging: &Belonging<'_>) -> Vec<NameTime> {
     let events = &tables.events;
-    let times = events.ids().filter(|&event| events.kind(event) == EventKind::Kernel);
-    let times = times.filter_map(|event| {
-        let (start, end) = events.span(event)?;
-        let is_instant_inside = start == end && window.0 <= start && start <= window.1;
-        inside_ns((start, end), window).or(is_instant_inside.then_some(0)).map(|ns| (event, ns))
-    });
-    by_name(tables, times)
+    let kernels = events.ids().filter(|&event| events.kind(event) == EventKind::Kernel);
+    by_name(tables, kernels.filter_map(|event| Some((event, belonging.time_ns(event)?))))
 }
 
 /// Returns the operators of a window by name, with their self time.
@@ -118,15 +113,21 @@ pub fn launching_operator<'a>(
 }
 
 /// Returns the number of GPU activities in a window, and how many of them have no known launch
-/// call.
+/// call, although one launched them.
 pub fn unlinked(tables: &Tables, launches: &Launches, window: (i64, i64)) -> (u64, u64) {
     let events = &tables.events;
     let is_inside = |event| events.span(event).is_some_and(|span| overlaps(span, window));
     let work =
         events.ids().filter(|&event| events.kind(event).is_device_work() && is_inside(event));
     work.fold((0, 0), |(all, unlinked), event| {
-        (all + 1, unlinked + u64::from(launches.launcher(event).is_none()))
+        (all + 1, unlinked + u64::from(is_unlinked(event, tables, launches)))
     })
+}
+
+/// Whether the launch call of a GPU activity is not known. Nothing launches the migrations of
+/// managed memory.
+pub(super) fn is_unlinked(work: EventId, tables: &Tables, launches: &Launches) -> bool {
+    launches.launcher(work).is_none() && !tables.is_migration(work)
 }
 
 fn overlaps((start, end): (i64, i64), window: (i64, i64)) -> bool {
@@ -182,7 +183,8 @@ mod tests {
     }
 
     fn rows(tables: &Tables, window: (i64, i64)) -> Vec<(&str, u64, i64, i64, usize)> {
-        let rows = kernels_by_name(tables, window);
+        let launches = Launches::default();
+        let rows = kernels_by_name(tables, &Belonging::of(tables, &launches, window, window));
         let text = |row: &NameTime| tables.strings.get(row.name.unwrap());
         rows.iter()
             .map(|row| (text(row), row.count, row.duration_ns, row.longest_ns, row.longest.row()))

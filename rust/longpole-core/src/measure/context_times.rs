@@ -6,9 +6,9 @@
 
 use std::collections::HashMap;
 
-use super::Chosen;
 use super::contexts::{Contexts, Frames, contexts};
 use super::self_time::for_each_owned;
+use super::{Belonging, Chosen};
 use crate::columns::columns;
 use crate::error::Result;
 use crate::ids::{EventId, NO_ROW};
@@ -75,8 +75,9 @@ pub struct ContextTimes {
     pub unlinked: Rest,
 }
 
-/// Returns the time of each context within a window: on threads within the first time range, in
-/// which the host work that belongs to the window begins, and on devices within the second.
+/// Returns the time of each context within a window, the second time range: on threads within the
+/// first, in which the host work that belongs to the window begins, and on devices that of the
+/// activities that [belong](Belonging) to it.
 ///
 /// If `frames` includes operators, an activity of a backward pass counts for the operator that
 /// launched it, and also as backward time of the forward operator. Otherwise it counts once: for
@@ -99,7 +100,7 @@ pub fn context_times(
     let contexts = contexts(tables, nesting, frames, progress)?;
     let times = vec![ContextTime::default(); contexts.rows.len()];
     let mut found = ContextTimes { contexts, times, ..ContextTimes::default() };
-    let window = in_range(window);
+    let belonging = Belonging::of(tables, launches, window, host);
     found.count(tables, nesting, in_range(host));
     let forward = forward_of(tables.events.len(), links, nesting);
     let owner = Owner {
@@ -108,7 +109,7 @@ pub fn context_times(
         twice: frames.operators,
         chosen,
     };
-    found.add_devices(tables, &owner, window);
+    found.add_devices(tables, &owner, &belonging);
     found.add_up();
     Ok(found)
 }
@@ -189,15 +190,13 @@ impl ContextTimes {
         });
     }
 
-    fn add_devices(&mut self, tables: &Tables, owner: &Owner<'_>, window: (i64, i64)) {
+    fn add_devices(&mut self, tables: &Tables, owner: &Owner<'_>, belonging: &Belonging<'_>) {
         let events = &tables.events;
         let mut common = HashMap::new();
         let counts = |event: &EventId| owner.chosen.holds(*event);
         for work in events.ids().filter(|&event| events.kind(event).is_device_work()).filter(counts)
         {
-            let Some(ns) = events.span(work).and_then(|span| inside(span, window)) else {
-                continue;
-            };
+            let Some(ns) = belonging.time_ns(work) else { continue };
             let anchor = EventId::from_column(owner.anchors[work.row()]);
             let Some(anchor) = anchor else {
                 self.unlinked.add(ns);

@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::by_name::is_unlinked;
 use super::impossible_times::{ImpossibleTimes, overlapping};
 use crate::ids::{EventId, StringId};
 use crate::link::{Captures, Launches};
@@ -35,7 +36,7 @@ pub fn event_warnings(
 ) -> Vec<EventWarning> {
     let events = &tables.events;
     let work: Vec<_> = events.ids().filter(|&event| events.kind(event).is_device_work()).collect();
-    let without = |&work: &EventId| launches.launcher(work).is_none();
+    let without = |&work: &EventId| is_unlinked(work, tables, launches);
     let unlinked: Vec<_> = work.iter().copied().filter(without).collect();
     let lost = launches_without_work(tables, launches, nesting);
     let mut found = Vec::new();
@@ -191,10 +192,13 @@ pub fn warning_counts(
         kinds.filter(|&(&kind, _)| test(kind)).map(|(_, n_events)| n_events).sum()
     };
     let leads_ns = || leads_ns(tables, launches);
+    let is_work = |event: &EventId| events.kind(*event).is_device_work();
+    let without = |&event: &EventId| is_unlinked(event, tables, launches);
+    let n_unlinked = events.ids().filter(is_work).filter(without).count();
     let operators = events.ids().filter(|&event| events.kind(event) == EventKind::Operator);
     vec![
         ("device_work", count(&EventKind::is_device_work)),
-        ("unlinked_device_work", launches.unlinked),
+        ("unlinked_device_work", n_unlinked as u64),
         ("device_work_without_correlation", launches.without_correlation),
         ("device_work_linked_by_external_id", launches.operators_by_external_id().len() as u64),
         ("ambiguous_correlations", launches.ambiguous),

@@ -91,6 +91,10 @@ pub const UNEVEN_CLOCKS_NS: i64 = 5 * US;
 /// timestamps.
 pub const LEAST_CLOCK_EVIDENCE: usize = 3;
 
+/// A clock that seems to jump more often is not corrected by parts: its timestamps are wrong for
+/// another reason. One jump in 1 s was seen.
+pub const MOST_CLOCK_JUMPS: usize = 64;
+
 /// A start later than this needs a reason. On streams used alone, the maximum observed latency was
 /// 13 us after a predecessor and 8 us after a launch.
 pub const LATE_START_NS: i64 = 20 * US;

@@ -25,7 +25,8 @@ pub struct Timeline {
     launcher: Vec<u32>,
     /// The activities without a launcher, in content order.
     unlinked: Vec<Unlinked>,
-    clocks: Clocks,
+    /// The timestamp shift of each event; empty if there is none.
+    shift_ns: Vec<i64>,
     order_of_event: Vec<u32>,
     /// Number of events that end before they begin; left out of the graph.
     pub negative_durations: u64,
@@ -45,11 +46,15 @@ struct Unlinked {
 
 impl Timeline {
     /// Sorts the events of a trace, with the timestamps of devices shifted by `clocks`.
-    pub(in crate::graph) fn of(tables: &Tables, launches: &Launches, clocks: Clocks) -> Self {
+    pub(in crate::graph) fn of(tables: &Tables, launches: &Launches, clocks: &Clocks) -> Self {
         let order_of_event = vec![NO_ROW; tables.events.len()];
-        let mut timeline = Self { clocks, order_of_event, ..Self::default() };
-        let order = timeline.sorted_events(tables);
+        let mut timeline = Self { order_of_event, ..Self::default() };
+        let order = timeline.sorted_events(tables, clocks);
         timeline.fill(&order, tables);
+        if !clocks.is_empty() {
+            let shift_ns = |&(_, event): &(_, EventId)| clocks.shift_ns(event);
+            timeline.shift_ns = order.iter().map(shift_ns).collect();
+        }
         timeline.launcher = order
             .iter()
             .map(|&(_, event)| {
@@ -74,7 +79,6 @@ impl Timeline {
             .collect();
         order.sort_by(|one, two| one.0.cmp(&two.0).then_with(|| by_content(one.1, two.1, tables)));
         let mut timeline = Self {
-            clocks: self.clocks.clone(),
             order_of_event: vec![NO_ROW; tables.events.len()],
             negative_durations: self.negative_durations,
             untimed: self.untimed,
@@ -89,6 +93,12 @@ impl Timeline {
             launcher[order_of[old.row()].row()] = call.in_column();
         }
         timeline.launcher = launcher;
+        if !self.shift_ns.is_empty() {
+            timeline.shift_ns = vec![0; order.len()];
+            for old in self.orders() {
+                timeline.shift_ns[order_of[old.row()].row()] = self.clock_shift_ns(old);
+            }
+        }
         timeline.unlinked = timeline.bounds_of_unlinked(tables.lanes.len());
         timeline.narrow_by_number(tables);
         (timeline, order_of)
@@ -119,7 +129,11 @@ impl Timeline {
             unlinked: unlinked
                 .filter_map(|of| Some(Unlinked { work: new_order(of.work)?, ..*of }))
                 .collect(),
-            clocks: self.clocks.clone(),
+            shift_ns: if self.shift_ns.is_empty() {
+                Vec::new()
+            } else {
+                kept.iter().map(|order| self.shift_ns[order.row()]).collect()
+            },
             order_of_event,
             negative_durations: self.negative_durations,
             untimed: self.untimed,
@@ -201,7 +215,7 @@ impl Timeline {
 
     /// Sorts by kind before sorting by time: profilers write each kind in order of time, which a
     /// merge sort exploits.
-    fn sorted_events(&mut self, tables: &Tables) -> Vec<(i64, EventId)> {
+    fn sorted_events(&mut self, tables: &Tables, clocks: &Clocks) -> Vec<(i64, EventId)> {
         let events = &tables.events;
         let mut order = Vec::with_capacity(events.len());
         let of_layer =
@@ -209,7 +223,7 @@ impl Timeline {
         for event in (0..=EventKind::Kernel.layer()).flat_map(of_layer) {
             match events.span(event) {
                 Some((start, end)) if -LARGEST_TIME_NS <= start && end <= LARGEST_TIME_NS => {
-                    order.push((start + self.shift_of_ns(event, tables), event));
+                    order.push((start + clocks.shift_ns(event), event));
                 }
                 _ if events.duration_ns(event).is_some_and(|duration| duration < 0) => {
                     self.negative_durations += 1;
@@ -219,11 +233,6 @@ impl Timeline {
         }
         order.sort_by(|one, two| one.0.cmp(&two.0).then_with(|| by_content(one.1, two.1, tables)));
         order
-    }
-
-    fn shift_of_ns(&self, event: EventId, tables: &Tables) -> i64 {
-        let is_work = tables.events.kind(event).is_device_work();
-        if is_work { self.clocks.shift_ns(tables.events.lane(event).row()) } else { 0 }
     }
 
     fn fill(&mut self, order: &[(i64, EventId)], tables: &Tables) {
@@ -311,7 +320,7 @@ impl Timeline {
 
     /// Returns the timestamp shift of an event.
     pub fn clock_shift_ns(&self, order: Order) -> i64 {
-        if self.kind(order).is_device_work() { self.clocks.shift_ns(self.lane(order)) } else { 0 }
+        self.shift_ns.get(order.row()).copied().unwrap_or(0)
     }
 
     /// Returns the duration of an event.
@@ -352,11 +361,14 @@ impl Timeline {
 //
 // Only the graph uses shifted timestamps; the tables keep those of the file.
 
-/// The correction of a device's clock.
+/// The correction of a device's clock, for a part of the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockShift {
     /// The device number; `None` if the trace has no device numbers.
     pub device: Option<i64>,
+    /// The recorded device time from which the shift counts, until the next of the device; `None`
+    /// if it counts from the start.
+    pub from_ns: Option<i64>,
     /// Shift of the timestamps: positive if the device clock was behind the host's.
     pub shift_ns: i64,
 }
@@ -383,22 +395,29 @@ impl ClockSlack {
     }
 }
 
-/// The corrections of all devices, by lane.
+/// The timestamp shift of each event of a trace; empty if no clock is off.
 #[derive(Debug, Clone, Default)]
 pub(in crate::graph) struct Clocks {
-    of_lane: Vec<i64>,
+    shift_ns: Vec<i64>,
 }
 
 impl Clocks {
-    pub(in crate::graph) fn of(shifts: &[ClockShift], lanes: &LaneTable) -> Self {
-        let shift_ns = |device: Option<i64>| {
-            shifts.iter().find(|shift| shift.device == device).map_or(0, |shift| shift.shift_ns)
-        };
-        Self { of_lane: lanes.places().iter().map(|place| shift_ns(place.device)).collect() }
+    pub(in crate::graph) fn of(
+        shifts: impl Iterator<Item = (EventId, i64)>,
+        n_events: usize,
+    ) -> Self {
+        let mut shift_ns = vec![0; n_events];
+        for (event, ns) in shifts {
+            shift_ns[event.row()] = ns;
+        }
+        Self { shift_ns }
     }
 
-    /// Returns the timestamp shift of the GPU activities on a lane.
-    pub(super) fn shift_ns(&self, lane: usize) -> i64 {
-        self.of_lane.get(lane).copied().unwrap_or(0)
+    fn is_empty(&self) -> bool {
+        self.shift_ns.is_empty()
+    }
+
+    fn shift_ns(&self, event: EventId) -> i64 {
+        self.shift_ns.get(event.row()).copied().unwrap_or(0)
     }
 }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use super::question::Question;
 use crate::graph::{Edge, Kind};
-use crate::ids::{EventId, row_in_column};
+use crate::ids::{EventId, Order, row_in_column};
 use crate::intervals::Spans;
 use crate::path::walk::Path;
 use crate::tables::EventKind;
@@ -36,6 +36,9 @@ pub struct UnexplainedGap {
     /// Whether it comes before all but a few GPU activities, or in the first call of its kind,
     /// while devices are mostly idle, and no other gap in the trace is similar.
     pub is_first: bool,
+    /// Whether a stream was made to wait for an event before the late activity, and a device had
+    /// run something: it waits for earlier work, not for set-up.
+    pub follows_wait: bool,
 }
 
 /// Returns the unexplained gaps on the paths, longest first; empty if unexplained time is
@@ -143,8 +146,21 @@ impl UnexplainedGap {
             is_first: (n_before < FIRST_ACTIVITIES || is_first_call)
                 && 2 * busy_ns <= piece.duration_ns()
                 && !comes_again(piece, question),
+            follows_wait: n_before > 0 && follows_wait(late, question),
         }
     }
+}
+
+/// Whether the last call of a thread before it launched an activity made a stream wait.
+fn follows_wait(work: Order, question: &Question<'_>) -> bool {
+    let timeline = &question.graph.timeline;
+    let Some(launch) = timeline.launcher(work) else { return false };
+    let is_call = |&event: &Order| {
+        timeline.lane(event) == timeline.lane(launch) && timeline.kind(event).is_call()
+    };
+    let mut before = (0..launch.row()).rev().map(Order::from_row);
+    let name = before.find(is_call).and_then(|call| timeline.name(call));
+    name.is_some_and(|name| question.tables.role(name) == ApiRole::StreamWait)
 }
 
 /// Returns the call, otherwise the operator or function, that is open for most of a time range: the
@@ -159,9 +175,8 @@ fn host(question: &Question<'_>, start_ns: i64, end_ns: i64) -> Option<(EventId,
             && timeline.kind(event) != EventKind::Annotation
             && covers(timeline.start_ns(event), timeline.end_ns(event))
     });
-    let rank = |&event: &crate::ids::Order| {
-        (!timeline.kind(event).is_call(), timeline.duration_ns(event), event)
-    };
+    let rank =
+        |&event: &Order| (!timeline.kind(event).is_call(), timeline.duration_ns(event), event);
     let event = open.min_by_key(rank)?;
     let role = timeline.name(event).map(|name| roles[name.row()]);
     let waits = timeline.kind(event).is_call() && !matches!(role, Some(ApiRole::Launch));

@@ -4,47 +4,85 @@
 //! have waited for it. If several events of a device violate one of these, its timestamps are
 //! shifted by the worst violation plus the usual latency. Inferred waits alone never shift a clock,
 //! because the rules that infer them tolerate clock differences; they only refine a shift. An
-//! offset of up to 3 us violates nothing and is not detected. A drifting offset is corrected for
-//! its worst violation only.
+//! offset of up to 3 us violates nothing and is not detected.
+//!
+//! Device clocks jump and drift. Where no single shift agrees with a recording, it is cut into
+//! pieces (`pieces`), and each has a shift of its own.
+
+mod pieces;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::graph::facts::{Asked, Facts};
-use crate::graph::model::{ClockShift, ClockSlack, limits};
+use crate::graph::model::{ClockShift, ClockSlack, Clocks, limits};
 use crate::ids::Order;
 use crate::tables::EventKind;
 use crate::vocabulary::{ApiRole, blit_kernel};
+use pieces::Pieces;
 
-/// Returns the devices whose clock is off, and by how much.
-pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> Vec<ClockShift> {
-    let mut devices = evidence(facts);
-    let delays_ns = waits_between_devices(facts);
+/// Returns the devices whose clock is off, and by how much in each piece of the recording; and the
+/// shift of each event.
+pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> (Vec<ClockShift>, Clocks) {
+    let (pieces, mut evidence) = pieces_with_evidence(facts);
+    let delays_ns = waits_between_devices(facts, &pieces);
     for (&(_, waiting), delays_ns) in &delays_ns {
-        devices[waiting].releases_ns.extend(delays_ns);
+        evidence[waiting].releases_ns.extend(delays_ns);
     }
-    let alone: Vec<_> = devices.iter().map(Evidence::shift).collect();
-    let shift = |device: usize| {
-        let siblings = || facts.streams.siblings_of(device).iter().copied();
-        let usual_ns = |other: usize| devices[other].usual_launch_ns(alone[other]);
+    let alone: Vec<_> = evidence.iter().map(Evidence::shift).collect();
+    let shift = |piece: usize| {
+        let siblings = || {
+            let devices = facts.streams.siblings_of(pieces.device(piece)).iter();
+            devices.flat_map(|&device| pieces.of_device(device))
+        };
+        let usual_ns = |other: usize| evidence[other].usual_launch_ns(alone[other]);
         let is_sure = |&other: &usize| alone[other].is_none_or(|shift| !shift.by_launches);
-        let shift_ns = match alone[device] {
+        let shift_ns = match alone[piece] {
             Some(Shift { shift_ns, by_launches: true }) => {
                 let usual_ns = siblings().filter(is_sure).filter_map(usual_ns).min();
-                devices[device].shift_like_ns(usual_ns, shift_ns)
+                evidence[piece].shift_like_ns(usual_ns, shift_ns)
             }
             Some(Shift { shift_ns, .. }) => shift_ns,
-            None => devices[device].shift_beside_ns(siblings().filter_map(usual_ns).min()?)?,
+            None => evidence[piece].shift_beside_ns(siblings().filter_map(usual_ns).min()?)?,
         };
         Some(shift_ns)
     };
-    let mut shifts: Vec<_> = (0..devices.len()).map(shift).collect();
-    agree_on_syncs(&mut shifts, &devices, facts);
-    agree_on_waits(&mut shifts, &devices, &delays_ns);
-    let shift = |(device, &shift_ns): (usize, &Option<i64>)| {
-        Some(ClockShift { device: facts.streams.device_number(device), shift_ns: shift_ns? })
+    let mut shifts: Vec<_> = (0..pieces.len()).map(shift).collect();
+    agree_on_syncs(&mut shifts, &evidence, facts, &pieces);
+    agree_on_waits(&mut shifts, &evidence, &delays_ns);
+    let is_shifted =
+        |&piece: &usize| pieces.of_device(pieces.device(piece)).any(|it| shifts[it].is_some());
+    let shift = |piece: usize| ClockShift {
+        device: facts.streams.device_number(pieces.device(piece)),
+        from_ns: pieces.from_ns(piece),
+        shift_ns: shifts[piece].unwrap_or(0),
     };
-    shifts.iter().enumerate().filter_map(shift).collect()
+    let found: Vec<_> = (0..pieces.len()).filter(is_shifted).map(shift).collect();
+    if found.is_empty() {
+        return (found, Clocks::default());
+    }
+    let of_work = |work| shifts[pieces.of_work(work, facts)].unwrap_or(0);
+    let clocks = facts.works().map(|work| (facts.timeline.event(work), of_work(work)));
+    (found, Clocks::of(clocks, facts.tables.events.len()))
+}
+
+/// Returns the pieces of all devices with their evidence. If the evidence of two pieces that follow
+/// each other shifts neither, no jump of the clock explains what contradicts there: the device is
+/// one piece then.
+fn pieces_with_evidence(facts: &Facts<'_>) -> (Pieces, Vec<Evidence>) {
+    let pieces = Pieces::found(facts, &|_| true);
+    let found = evidence(facts, &pieces);
+    let is_shifted = |piece: usize| found[piece].shift().is_some();
+    let is_cut_well = |device: usize| {
+        let pieces: Vec<_> = pieces.of_device(device).collect();
+        pieces.windows(2).all(|pair| pair.iter().any(|&piece| is_shifted(piece)))
+    };
+    if (0..facts.streams.n_devices()).all(is_cut_well) {
+        return (pieces, found);
+    }
+    let pieces = Pieces::found(facts, &is_cut_well);
+    let found = evidence(facts, &pieces);
+    (pieces, found)
 }
 
 /// Returns how much further the timestamps of each device could be shifted before they contradict
@@ -61,7 +99,7 @@ pub(in crate::graph) fn slacks(facts: &Facts<'_>) -> Vec<ClockSlack> {
             doubt_ns: evidence.agreed_return.map_or(0, |agreed| doubt_ns(agreed.quickest_ns)),
         }
     };
-    evidence(facts).iter().enumerate().map(slack).collect()
+    evidence(facts, &Pieces::whole(facts)).iter().enumerate().map(slack).collect()
 }
 
 /// Returns by how much a clock is probably off, for the return on which calls agree.
@@ -71,24 +109,23 @@ fn doubt_ns(agreed_return_ns: i64) -> i64 {
     if is_usual { 0 } else { (agreed_return_ns - limits::USUAL_RETURN_NS).abs() }
 }
 
-/// Returns the evidence about the clock of each device: its launches, and the calls known to have
+/// Returns the evidence about the clock of each piece: its launches, and the calls known to have
 /// waited for it.
-fn evidence(facts: &Facts<'_>) -> Vec<Evidence> {
-    let mut devices = vec![Evidence::default(); facts.streams.n_devices()];
+fn evidence(facts: &Facts<'_>, pieces: &Pieces) -> Vec<Evidence> {
+    let mut found = vec![Evidence::default(); pieces.len()];
     for work in facts.works() {
         if let Some(call) = facts.timeline.launcher(work) {
+            let evidence = &mut found[pieces.of_work(work, facts)];
+            let after_ns = facts.timeline.start_ns(work) - facts.timeline.start_ns(call);
             if is_idle_launch(work, call, facts) {
-                let after_ns = facts.timeline.start_ns(work) - facts.timeline.start_ns(call);
-                devices[facts.streams.device_of(work)].idle_launches_ns.add(after_ns);
+                evidence.idle_launches_ns.add(after_ns);
             }
-            let start_ns = facts.timeline.start_ns(work);
-            let after_ns = start_ns - facts.timeline.start_ns(call);
             let usual_ns = if facts.is_in_graph(work) {
                 facts.timeline.duration_ns(call) // graph nodes start after the call
             } else {
                 0
             };
-            devices[facts.streams.device_of(work)].launched(after_ns, usual_ns);
+            evidence.launched(after_ns, usual_ns);
         }
     }
     for (work, call) in known_waits(facts) {
@@ -97,37 +134,62 @@ fn evidence(facts: &Facts<'_>) -> Vec<Evidence> {
         let stream = &facts.streams.all[facts.streams.stream_of(work)];
         let n_too_late =
             stream.n_ending_after(work, end_ns, limits::LEAST_CLOCK_EVIDENCE, facts.timeline);
-        devices[facts.streams.device_of(work)].returned(late_ns, n_too_late);
+        found[pieces.of_work(work, facts)].returned(late_ns, n_too_late);
     }
-    for (device, evidence) in devices.iter_mut().enumerate() {
-        evidence.agreed_return = Agreed::of(near_returns(device, facts));
-        if !evidence.has_known_return() {
-            probable_returns(device, facts).for_each(|ns| evidence.probable_returns.add(ns));
+    for device in 0..facts.streams.n_devices() {
+        let mut near_ns = vec![Vec::new(); pieces.of_device(device).len()];
+        let place = |work: Order| pieces.of_work(work, facts) - pieces.of_device(device).start;
+        for (work, ns) in near_returns(device, facts) {
+            near_ns[place(work)].push(ns);
+        }
+        for (piece, near_ns) in pieces.of_device(device).zip(near_ns) {
+            found[piece].agreed_return = Agreed::of(near_ns);
+        }
+        for (work, ns) in probable_returns(device, facts) {
+            let evidence = &mut found[pieces.of_work(work, facts)];
+            if !evidence.has_known_return() {
+                evidence.probable_returns.add(ns);
+            }
         }
     }
-    devices
+    found
 }
 
 /// Refines the shift of a clock: calls that wait for a device still seem to return slightly too
 /// soon after its activities. In a process with several devices, such a call does not identify its
 /// device, so only calls that return about when the activities of a device end are counted.
-fn agree_on_syncs(shifts: &mut [Option<i64>], devices: &[Evidence], facts: &Facts<'_>) {
-    for device in 0..devices.len() {
-        let Some(shift_ns) = shifts[device] else { continue };
-        let returns_ns = returns_from_device(device, facts).map(|ns| ns - shift_ns);
-        let quickest_ns = Quickest::later_than(-limits::UNEVEN_CLOCKS_NS, returns_ns);
+fn agree_on_syncs(
+    shifts: &mut [Option<i64>],
+    evidence: &[Evidence],
+    facts: &Facts<'_>,
+    pieces: &Pieces,
+) {
+    let mut quickest_ns = vec![Quickest::NONE; pieces.len()];
+    for device in 0..facts.streams.n_devices() {
+        for (work, ns) in returns_from_device(device, facts) {
+            let piece = pieces.of_work(work, facts);
+            let after_ns = shifts[piece].map(|shift_ns| ns - shift_ns);
+            let usual = after_ns.filter(|&ns| ns >= -limits::UNEVEN_CLOCKS_NS);
+            usual.into_iter().for_each(|ns| quickest_ns[piece].add(ns));
+        }
+    }
+    for (piece, quickest_ns) in quickest_ns.iter().enumerate() {
+        let Some(shift_ns) = shifts[piece] else { continue };
         let by_ns = limits::USUAL_RETURN_NS.saturating_sub(quickest_ns.first());
         let is_early = quickest_ns.first() < limits::QUICKEST_RETURN_NS
             && quickest_ns.last() < limits::USUAL_RETURN_NS;
-        if is_early && devices[device].may_move(shift_ns - by_ns) {
-            shifts[device] = Some(shift_ns - by_ns);
+        if is_early && evidence[piece].may_move(shift_ns - by_ns) {
+            shifts[piece] = Some(shift_ns - by_ns);
         }
     }
 }
 
-/// Returns the time from the last activity of a device to the return of each call that may have
-/// waited for it.
-fn returns_from_device<'f>(device: usize, facts: &'f Facts<'_>) -> impl Iterator<Item = i64> + 'f {
+/// Returns the last activity of a device before each call that may have waited for it, and the time
+/// from its end to the return of the call.
+fn returns_from_device<'f>(
+    device: usize,
+    facts: &'f Facts<'_>,
+) -> impl Iterator<Item = (Order, i64)> + 'f {
     let may_wait = move |&call: &Order| {
         facts.purpose(call) == ApiRole::DeviceSynchronize
             && facts.launching_threads[device].contains(&facts.timeline.lane(call))
@@ -135,41 +197,47 @@ fn returns_from_device<'f>(device: usize, facts: &'f Facts<'_>) -> impl Iterator
     facts.calls().filter(may_wait).filter_map(move |call| {
         let whole = facts.streams.whole_device(device);
         let work = whole.last_finished_before(facts.timeline.start_ns(call))?;
-        Some(facts.timeline.end_ns(call) - facts.timeline.end_ns(work))
+        Some((work, facts.timeline.end_ns(call) - facts.timeline.end_ns(work)))
     })
 }
 
-/// Returns the time from the activity of a device to the return of each long call that may have
-/// waited for it, for returns shortly after the end or shortly before it.
-fn probable_returns<'f>(device: usize, facts: &'f Facts<'_>) -> impl Iterator<Item = i64> + 'f {
+/// Returns the activities of a device that a long call may have waited for, and the time from the
+/// end of each to the return of the call.
+fn probable_returns<'f>(
+    device: usize,
+    facts: &'f Facts<'_>,
+) -> impl Iterator<Item = (Order, i64)> + 'f {
     let may_wait = move |&call: &Order| {
         facts.timeline.duration_ns(call) >= limits::LONG_SYNC_NS
             && facts.launching_threads[device].contains(&facts.timeline.lane(call))
             && !facts.recorded.producers.contains_key(&call)
     };
-    let ends_ns = move |call: Order| {
+    let lasts = move |call: Order| {
         let called_ns = facts.timeline.start_ns(call);
         let streams = facts.streams.of_device(device).iter();
-        let last =
-            streams.filter_map(move |&it| facts.streams.all[it].last_finished_before(called_ns));
-        last.map(|work| facts.timeline.end_ns(work))
+        streams.filter_map(move |&it| facts.streams.all[it].last_finished_before(called_ns))
     };
-    let returns_ns = move |call: Order| match facts.purpose(call) {
-        ApiRole::DeviceSynchronize => ends_ns(call).max().into_iter().collect(),
-        ApiRole::StreamSynchronize => ends_ns(call).collect(),
+    let awaited = move |call: Order| match facts.purpose(call) {
+        ApiRole::DeviceSynchronize => {
+            lasts(call).max_by_key(|&work| facts.timeline.end_ns(work)).into_iter().collect()
+        }
+        ApiRole::StreamSynchronize => lasts(call).collect(),
         _ => Vec::new(),
     };
     facts.calls().filter(may_wait).flat_map(move |call| {
-        let after_ns = move |end_ns: i64| facts.timeline.end_ns(call) - end_ns;
-        returns_ns(call).into_iter().map(after_ns)
+        let after_ns = move |work| facts.timeline.end_ns(call) - facts.timeline.end_ns(work);
+        awaited(call).into_iter().map(move |work| (work, after_ns(work)))
     })
 }
 
-/// Like [`probable_returns`], with the calls that synchronize an event: any activity submitted
-/// before may be what they waited for.
-fn near_returns(device: usize, facts: &Facts<'_>) -> Vec<i64> {
+/// Like [`probable_returns`] for returns near the end, with the calls that synchronize an event: any
+/// activity submitted before may be what they waited for.
+fn near_returns<'f>(
+    device: usize,
+    facts: &'f Facts<'_>,
+) -> impl Iterator<Item = (Order, i64)> + 'f {
     let timeline = facts.timeline;
-    let waits_for_event = |&call: &Order| {
+    let waits_for_event = move |&call: &Order| {
         facts.purpose(call) == ApiRole::EventSynchronize
             && timeline.duration_ns(call) >= limits::LONG_SYNC_NS
             && facts.launching_threads[device].contains(&timeline.lane(call))
@@ -181,9 +249,9 @@ fn near_returns(device: usize, facts: &Facts<'_>) -> Vec<i64> {
             (end_ns - limits::CLOCK_TOLERANCE_NS, end_ns + limits::CLOCK_TOLERANCE_NS);
         let near = facts.streams.ending_on_device(device, after_ns, until_ns);
         near.filter(move |&(_, work)| timeline.earliest_submission_ns(work) < called_ns)
-            .map(move |(work_end_ns, _)| end_ns - work_end_ns)
+            .map(move |(work_end_ns, work)| (work, end_ns - work_end_ns))
     });
-    of_event.chain(probable_returns(device, facts)).filter(|&ns| is_near_zero(ns)).collect()
+    of_event.chain(probable_returns(device, facts)).filter(|&(_, ns)| is_near_zero(ns))
 }
 
 /// Corrects the remaining difference between the clocks of two devices of a process: activities
@@ -191,7 +259,7 @@ fn near_returns(device: usize, facts: &Facts<'_>) -> Vec<i64> {
 /// before, most such waits must agree.
 fn agree_on_waits(
     shifts: &mut [Option<i64>],
-    devices: &[Evidence],
+    evidence: &[Evidence],
     delays_ns: &BTreeMap<(usize, usize), Vec<i64>>,
 ) {
     for (&(awaited, waiting), delays_ns) in delays_ns {
@@ -206,7 +274,7 @@ fn agree_on_waits(
         let by_ns =
             limits::QUICKEST_RELEASE_NS - Quickest::later_than(-reach_ns, delays_ns()).last();
         if by_ns > 0 {
-            move_apart(shifts, devices, (awaited, waiting), by_ns);
+            move_apart(shifts, evidence, (awaited, waiting), by_ns);
         }
     }
 }
@@ -217,11 +285,11 @@ fn agree_on_waits(
 /// each by half.
 fn move_apart(
     shifts: &mut [Option<i64>],
-    devices: &[Evidence],
+    evidence: &[Evidence],
     (awaited, waiting): (usize, usize),
     by_ns: i64,
 ) {
-    let room_ns = |device: usize| devices[device].room_ahead_ns(shifts[device].unwrap_or(0));
+    let room_ns = |piece: usize| evidence[piece].room_ahead_ns(shifts[piece].unwrap_or(0));
     let ahead_ns = match (room_ns(waiting), room_ns(awaited)) {
         (Some(room_ns), _) => room_ns.clamp(0, by_ns),
         (None, Some(room_ns)) => by_ns - (-room_ns).clamp(0, by_ns),
@@ -232,10 +300,10 @@ fn move_apart(
         },
     };
     let back_ns = by_ns - ahead_ns;
-    let mut move_by = |device: usize, ns: i64| {
-        let shift_ns = shifts[device].unwrap_or(0) + ns;
-        if ns != 0 && devices[device].may_move(shift_ns) {
-            shifts[device] = Some(shift_ns);
+    let mut move_by = |piece: usize, ns: i64| {
+        let shift_ns = shifts[piece].unwrap_or(0) + ns;
+        if ns != 0 && evidence[piece].may_move(shift_ns) {
+            shifts[piece] = Some(shift_ns);
         }
     };
     move_by(waiting, ahead_ns);
@@ -254,9 +322,9 @@ fn is_near_zero(ns: i64) -> bool {
     ns.abs() <= limits::CLOCK_TOLERANCE_NS
 }
 
-/// For each pair of devices of a process, returns the times from an end on the first to a start on
-/// the second that its thread made wait for it.
-fn waits_between_devices(facts: &Facts<'_>) -> BTreeMap<(usize, usize), Vec<i64>> {
+/// For each pair of pieces of two devices of a process, returns the times from an end in the first
+/// to a start in the second that its thread made wait for it.
+fn waits_between_devices(facts: &Facts<'_>, pieces: &Pieces) -> BTreeMap<(usize, usize), Vec<i64>> {
     let mut delays_ns: BTreeMap<_, Vec<i64>> = BTreeMap::new();
     for work in facts.works() {
         let waiting = facts.streams.device_of(work);
@@ -264,7 +332,8 @@ fn waits_between_devices(facts: &Facts<'_>) -> BTreeMap<(usize, usize), Vec<i64>
             let device = facts.streams.device_of(awaited);
             if device != waiting {
                 let after_ns = facts.timeline.start_ns(work) - facts.timeline.end_ns(awaited);
-                delays_ns.entry((device, waiting)).or_default().push(after_ns);
+                let pair = (pieces.of_work(awaited, facts), pieces.of_work(work, facts));
+                delays_ns.entry(pair).or_default().push(after_ns);
             }
         }
     }
@@ -288,7 +357,7 @@ fn is_idle_launch(work: Order, call: Order, facts: &Facts<'_>) -> bool {
         && facts.streams.before_on_stream(work).is_none_or(was_over)
 }
 
-/// The evidence about the clock of one device.
+/// The evidence about the clock of a device in one piece of the recording.
 #[derive(Clone)]
 struct Evidence {
     /// The shortest times from the start of a launch call to the start of its activity.
@@ -591,7 +660,7 @@ fn blocks(copy: Order, call: Order, facts: &Facts<'_>) -> bool {
 }
 
 /// Whether a copy is recorded as one within a device.
-pub(super) fn stays_on_device(copy: Order, facts: &Facts<'_>) -> bool {
+pub(in crate::graph::rules) fn stays_on_device(copy: Order, facts: &Facts<'_>) -> bool {
     let name = facts.name(copy);
     name.contains("DtoD") || name.contains("Device -> Device")
 }
