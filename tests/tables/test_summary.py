@@ -129,7 +129,7 @@ def test_a_step_that_is_not_there_is_answered_with_those_that_are():
         summary(builder, step=6)
 
 
-def test_only_the_part_of_a_kernel_within_the_step_counts():
+def test_a_kernel_counts_whole_for_the_step_that_launched_it():
     builder = (
         TraceBuilder()
         .step(1, (0, 10))
@@ -138,11 +138,8 @@ def test_only_the_part_of_a_kernel_within_the_step_counts():
         .launch("late", call=(11, 12), work=(20, 60), stream=8)
     )
     kernels = {step: summary(builder, step=step).kernels.rows for step in (1, 2)}
-    assert [(row.name, row.duration_ns) for row in kernels[1]] == [
-        ("early", 28_000),
-        ("late", 10_000),
-    ]
-    assert [(row.name, row.duration_ns) for row in kernels[2]] == [("late", 30_000)]
+    assert [(row.name, row.duration_ns) for row in kernels[1]] == [("early", 28_000)]
+    assert [(row.name, row.duration_ns) for row in kernels[2]] == [("late", 40_000)]
 
 
 def test_operators_are_ranked_by_the_time_that_is_their_own():
