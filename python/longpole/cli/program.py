@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import sys
-import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -187,6 +186,8 @@ def run(arguments: Sequence[str]) -> int:
 def _fail(error: Exception, arguments: Sequence[str]) -> int:
     """Report the error that ended the program, also as JSON if requested."""
     if "--debug" in arguments:
+        import traceback
+
         traceback.print_exception(error)
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()

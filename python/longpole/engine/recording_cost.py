@@ -244,10 +244,10 @@ class Timings(NamedTuple):
         >>> Timings((22, 34), (33, 37)).drift_ns
         """
         before, after = self
-        from statistics import median
-
         if not before or not after or (max(before) >= min(after) and max(after) >= min(before)):
             return None
+        from statistics import median
+
         medians = round(median(before)), round(median(after))
         return medians if max(medians) > _DRIFTS * min(medians) else None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -31,6 +30,8 @@ def nanoseconds(text: str) -> int | None:
     >>> nanoseconds("43ms"), nanoseconds("1.5us"), nanoseconds("43")
     (43000000, 1500, None)
     """
+    from decimal import Decimal
+
     found = _TIME.fullmatch(text)
     return None if found is None else int(Decimal(found[1]) * _UNITS_NS[found[2]])
 
