@@ -130,7 +130,7 @@ def shaped_alike(sides: list[Runs]) -> list[Runs]:
 def has_shapes(trace: Trace) -> bool:
     """Whether the shapes of tensors are recorded, and were read."""
     return any(
-        (args := trace.args(category)) is not None and "Input Dims" in args.columns
+        (args := trace.args(category, ["Input Dims"])) is not None and args.width > 1
         for category in trace.categories
     )
 
