@@ -18,7 +18,7 @@ from longpole.tables.operators import operators
 from longpole.tables.roofline import roofline_shares
 
 if TYPE_CHECKING:
-    from longpole.engine.critical_path import CriticalPath
+    from longpole.engine.critical_path import Change, CriticalPath
     from longpole.engine.windows import Window
     from longpole.report.paths import NameTotal
     from longpole.trace.trace import Trace
@@ -33,7 +33,7 @@ _HALF: Final = 0.5
 def kernel_gains(trace: Trace, window: Window | None = None) -> pl.DataFrame:
     """Rank kernels by the gain of the window if they ran twice as fast.
 
-    Gains are computed with `CriticalPath.what_if` for the program without the profiler, one kernel
+    Gains are those of `CriticalPath.what_if` for the program without the profiler, one kernel
     name at a time: a kernel that runs concurrently with something longer gains nothing, regardless
     of its duration. The other times are as recorded. No kernel is
     assumed to exceed the roofline. The 20 names with most time on the path are evaluated. Without
@@ -67,8 +67,10 @@ def kernel_gains(trace: Trace, window: Window | None = None) -> pl.DataFrame:
     roofs = {} if kind == "operator" else roofline_shares(trace, window)
     names = trace.events["name"]
     owners = dict(launched.select("event", "operator").iter_rows())
+    totals = _on_path(path, kind)
+    gains = _gains(program, kind, {str(it["name"]): roofs.get(str(it["name"])) for it in totals})
     rows: list[dict[str, Any]] = []
-    for total in _on_path(path, kind):
+    for total in totals:
         name, longest = str(total["name"]), total["longest_event"]
         operator = longest if kind == "operator" else owners.get(longest)
         rows.append(
@@ -77,7 +79,7 @@ def kernel_gains(trace: Trace, window: Window | None = None) -> pl.DataFrame:
                 "name": name,
                 **figures.get(name, {"count": 0, "duration_ns": 0}),
                 "path_ns": total["duration_ns"],
-                **_gains(program, kind, name, roofs.get(name)),
+                **gains[name],
                 "of_roof": roofs.get(name),
                 "operator": operator,
                 "operator_name": None if operator is None else names[operator],
@@ -108,17 +110,26 @@ def _on_path(path: CriticalPath, kind: Kind) -> list[NameTotal]:
     return totals[:MOST_KERNELS]
 
 
-def _gains(path: CriticalPath, kind: Kind, name: str, of_roof: float | None) -> dict[str, Any]:
+def _gains(
+    path: CriticalPath, kind: Kind, roofs: dict[str, float | None]
+) -> dict[str, dict[str, Any]]:
     """Return the gain of the window if all kernels of a name were faster, or took no time.
 
-    Shortening one event never lengthens another, so no gain is negative.
+    `roofs` has the share of the roofline that each name reaches, if known. Shortening one event
+    never lengthens another, so no gain is negative.
     """
-    only = f"^(?:{name_pattern(name)})$"
-    factor = min(1.0, max(_HALF, of_roof or 0.0))
-    faster = max(0, path.what_if(Scale(by=factor, kind=kind, matching=only)).gain_ns)
-    none = max(0, path.what_if(Drop(kind=kind, matching=only)).gain_ns)
-    share = faster / max(1, path.length_ns)
-    return {"gain_ns": faster, "gain_share": share, "bound_ns": none}
+    sets: list[list[Change]] = []
+    for name, of_roof in roofs.items():
+        only = f"^(?:{name_pattern(name)})$"
+        factor = min(1.0, max(_HALF, of_roof or 0.0))
+        sets.append([Scale(by=factor, kind=kind, matching=only)])
+        sets.append([Drop(kind=kind, matching=only)])
+    gains = iter([max(0, gain_ns) for gain_ns in path.gains_ns(sets)])
+    found = {}
+    for name, faster, none in zip(roofs, gains, gains, strict=True):
+        share = faster / max(1, path.length_ns)
+        found[name] = {"gain_ns": faster, "gain_share": share, "bound_ns": none}
+    return found
 
 
 def _shapes(trace: Trace, operators: list[int | None]) -> dict[int, str]:

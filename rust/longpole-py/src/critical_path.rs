@@ -396,6 +396,16 @@ impl CriticalPath {
         })
     }
 
+    /// Returns the length of the window after each set of changes.
+    fn lengths_ns(&self, py: Python<'_>, sets: Vec<Vec<ChangeParts>>) -> PyResult<Vec<i64>> {
+        let sets = sets.into_iter().map(|set| self.changes(set)).collect::<PyResult<Vec<_>>>()?;
+        let (tables, graph, window) = (&self.tables, &self.graph, &self.window);
+        enter(py, None, None, |progress| {
+            let before = (self.latencies_ns(), self.path.end_ns - self.path.start_ns);
+            path::lengths_ns(graph, tables, window, before, &sets, progress)
+        })
+    }
+
     /// Returns the length of another path's window at the times of this one.
     ///
     /// Both must belong to one graph, and the other window may begin neither at a fixed time nor

@@ -77,9 +77,8 @@ impl Trace {
         start_ns: i64,
         end_ns: i64,
     ) -> PyResult<Vec<(NameRow, &'static str)>> {
-        let (tables, launches, graph) = (self.tables(), self.linked(py)?, self.graph(py, None)?);
-        let rows = enter(py, None, None, |progress| {
-            let calls = measure::blocking_calls(tables, &launches, &graph, progress)?;
+        let (tables, calls) = (self.tables(), self.blocking(py)?);
+        let rows = enter(py, None, None, |_| {
             Ok(measure::blocking_by_name(tables, &calls, (start_ns, end_ns)))
         })?;
         let word = |reason: Reason| Reason::NAMES[reason as usize];

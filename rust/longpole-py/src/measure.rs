@@ -75,11 +75,8 @@ impl Trace {
 
     /// Returns the runtime API calls that waited for a device, and how that is known.
     fn blocking_calls(&self, py: Python<'_>) -> PyResult<Table> {
-        let (launches, graph) = (self.linked(py)?, self.graph(py, None)?);
-        let rows = enter(py, None, None, |progress| {
-            measure::blocking_calls(self.tables(), &launches, &graph, progress)
-        })?;
-        table(py, || rows)
+        let rows = self.blocking(py)?;
+        table(py, || rows.to_vec())
     }
 
     /// Returns the self time of each event: the time in which nothing that began later ran on its

@@ -93,6 +93,7 @@ impl Trace {
         };
         let (tables, nesting) = (self.tables(), self.nesting(py)?);
         let factor = by.unwrap_or(1.0);
+        self.blocking_in(py, &graph)?;
         let solution = enter(py, None, None, |progress| {
             let graph = Arc::unwrap_or_clone(graph);
             overhead::solution(graph, tables, &nesting, &costs, (&scope, factor), progress)

@@ -7,6 +7,7 @@ use crate::source::Source;
 use crate::vocabulary::{Addition, with_additions};
 use longpole_core::graph::Graph;
 use longpole_core::link::{BackwardLink, Launches};
+use longpole_core::measure::Blocking;
 use longpole_core::names::Names;
 use longpole_core::path::{Choice, Scope, Window};
 use longpole_core::read::{Arguments, Options};
@@ -24,6 +25,7 @@ pub(crate) struct Trace {
     launches: OnceLock<Arc<Launches>>,
     nesting: OnceLock<Arc<Nesting>>,
     backward_links: OnceLock<Arc<Vec<BackwardLink>>>,
+    blocking: OnceLock<Arc<Vec<Blocking>>>,
     /// The last requested scope.
     scope: Mutex<Option<(Asked, Arc<Scope>)>>,
     /// The last requested graph, with its pattern for data loading.
@@ -131,6 +133,7 @@ impl Trace {
             launches: OnceLock::new(),
             nesting: OnceLock::new(),
             backward_links: OnceLock::new(),
+            blocking: OnceLock::new(),
             scope: Mutex::new(None),
             graph: Mutex::new(None),
             recorded: None,
@@ -184,6 +187,29 @@ impl Trace {
         }
         let found = enter(py, None, None, |_| Ok(link::backward_links(&self.tables)))?;
         Ok(Arc::clone(self.backward_links.get_or_init(|| Arc::new(found))))
+    }
+
+    /// Returns the calls that blocked.
+    pub(crate) fn blocking(&self, py: Python<'_>) -> PyResult<Arc<Vec<Blocking>>> {
+        if let Some(known) = self.blocking.get() {
+            return Ok(Arc::clone(known));
+        }
+        let graph = self.graph(py, None)?;
+        self.blocking_in(py, &graph)
+    }
+
+    /// Returns the calls that blocked, with a graph of the trace. They are cached, so that no graph
+    /// has to be built for them again.
+    pub(crate) fn blocking_in(
+        &self,
+        py: Python<'_>,
+        graph: &Graph,
+    ) -> PyResult<Arc<Vec<Blocking>>> {
+        let launches = self.linked(py)?;
+        let found = enter(py, None, None, |progress| {
+            measure::blocking_calls(&self.tables, &launches, graph, progress)
+        })?;
+        Ok(Arc::clone(self.blocking.get_or_init(|| Arc::new(found))))
     }
 
     /// Returns the scope of a choice; the last one is cached. Times that are chosen are those of the

@@ -272,6 +272,20 @@ class CriticalPath:
         )
         return WhatIf(path, self)
 
+    def gains_ns(self, sets: Iterable[Iterable[Change]]) -> list[int]:
+        """Compute how much shorter the window is after each of several sets of changes.
+
+        These are the values of `what_if(changes).gain_ns`. Many are computed together, which is
+        faster, and they have no paths.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `what_if`.
+        """
+        rows = [[parts_of(change) for change in _listed(changes)] for changes in sets]
+        return [self.length_ns - length_ns for length_ns in self._core.lengths_ns(rows)]
+
     def n_chosen(self, changes: Change | Iterable[Change]) -> list[int]:
         """Count the graph edges that each change applies to; 0 if it changes nothing.
 

@@ -272,6 +272,55 @@ fn less_work_never_makes_a_period_longer_and_is_measured_from_its_changed_start(
 }
 
 #[test]
+fn many_what_ifs_together_have_the_lengths_of_each_alone() {
+    for seed in 0..GRAPHS {
+        let (graph, tables) = (graph(seed), Tables::default());
+        let latencies_ns = latencies_ns(&graph);
+        let mut dice = Dice::new(seed ^ 0xfc);
+        let effects = [
+            Effect::Scale(Ratio::ZERO),
+            Effect::Scale(Ratio::HALF),
+            Effect::Scale(Ratio::new(3, 2).unwrap()),
+            Effect::Insert(2),
+            Effect::RemoveWait,
+        ];
+        let mut set = || -> Vec<_> {
+            let one = |_| Change::of_kind(dice.one_of(&effects), dice.one_of(&Kind::ALL[..12]));
+            (0..dice.below(3)).map(one).collect()
+        };
+        let sets: Vec<_> = (0..5).map(|_| set()).collect();
+        for window in [whole(&graph), period(&graph, seed)] {
+            let before = (&latencies_ns[..], window.end_ns - window.start_ns);
+            let together = lengths_ns(&graph, &tables, &window, before, &sets, &silent).unwrap();
+            let alone = sets.iter().map(|set| {
+                what_if(&graph, &tables, &window, before, set, &silent).unwrap().makespan_ns
+            });
+            assert_eq!(together, alone.collect::<Vec<_>>(), "{seed}");
+        }
+    }
+}
+
+#[test]
+fn eight_what_ifs_share_a_pass() {
+    let graph = graph(7);
+    let (latencies_ns, tables) = (latencies_ns(&graph), Tables::default());
+    let window = period(&graph, 7);
+    let passes = |n: i64| {
+        let n_passes = std::cell::Cell::new(0);
+        let count = |_| {
+            n_passes.set(n_passes.get() + 1);
+            std::ops::ControlFlow::Continue(())
+        };
+        let sets: Vec<_> =
+            (1..=n).map(|ns| vec![Change::of_kind(Effect::Insert(ns), Kind::Operator)]).collect();
+        let before = (&latencies_ns[..], window.end_ns - window.start_ns);
+        lengths_ns(&graph, &tables, &window, before, &sets, &count).unwrap();
+        n_passes.get()
+    };
+    assert_eq!(passes(31) - passes(15), 2);
+}
+
+#[test]
 fn slack_is_the_time_that_an_event_may_take_longer() {
     each_graph(|seed, graph| {
         let (window, mut latencies_ns, end) = (whole(graph), latencies_ns(graph), end_of(graph));

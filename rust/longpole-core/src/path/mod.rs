@@ -26,7 +26,8 @@ pub use totals::{
 pub use walk::{Path, Segment, segment, walk};
 pub(crate) use what_if::REMOVED;
 pub use what_if::{
-    Change, Effect, Ratio, TimeRange, WhatIf, changed_latencies_ns, latencies_ns, n_chosen, what_if,
+    Change, Effect, Ratio, TimeRange, WhatIf, changed_latencies_ns, latencies_ns, lengths_ns,
+    n_chosen, what_if,
 };
 pub use windows::{
     Choice, Marked, Moment, Opening, Reason, Scope, ServerIterations, ServerMark, Step, Steps,

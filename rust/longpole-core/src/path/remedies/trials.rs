@@ -49,6 +49,28 @@ pub(super) struct Trials<'a> {
     scratch: RefCell<Scratch>,
 }
 
+/// Returns the length of a window after each set of changes. Everything before `from_ns` stays as
+/// recorded.
+///
+/// # Errors
+///
+/// As for [`Trials::lengths_ns`].
+pub(in crate::path) fn lengths_from(
+    (graph, tables, window): (&Graph, &Tables, &Window),
+    latencies_ns: &[i64],
+    sets: &[Vec<Change>],
+    from_ns: Option<i64>,
+    progress: Progress<'_>,
+) -> Result<Vec<i64>> {
+    let (open, busy) = (MissingRecords::default(), BusyStreams::default());
+    let windows = std::slice::from_ref(window);
+    let missing = (&open, &[][..], &busy);
+    let trials = Trials::new(graph, tables, (latencies_ns, false), windows, missing, from_ns);
+    let sets: Vec<_> = sets.iter().map(Vec::as_slice).collect();
+    let found = trials.lengths_ns(&sets, Placing::AsTimed, progress)?;
+    Ok(found.into_iter().flatten().collect())
+}
+
 /// The factor of each edge and the time in each slot, for all lanes.
 #[derive(Default)]
 struct Scratch {

@@ -44,6 +44,7 @@ pub(super) use rows::{Rows, Times, integer};
 use std::collections::BTreeSet;
 
 use super::clip::{moved, observed_start_ns, own_start_ns};
+use super::remedies::lengths_from;
 use super::schedule::Schedule;
 use super::walk::{Path, walk_between};
 use super::windows::Window;
@@ -86,31 +87,105 @@ pub fn what_if(
     changes: &[Change],
     progress: Progress<'_>,
 ) -> Result<WhatIf> {
-    let own_ns = own_start_ns(graph, window);
-    let retimed = |changes: &[Change], from_ns| {
-        Retimed::of((graph, tables, window), latencies_ns, changes, from_ns, progress)
+    let about = (graph, tables, window);
+    let measured = match own_start_ns(graph, window) {
+        Some(own_ns) => {
+            Measured { changes: changes.to_vec(), from_ns: Some(own_ns), most_ns: None }
+        }
+        None => {
+            let before = (latencies_ns, unchanged_ns);
+            let found = measured(about, before, &[changes.to_vec()], progress)?;
+            found.into_iter().map(|it| it.0).next().unwrap_or_default()
+        }
     };
-    let mut found = retimed(changes, own_ns)?;
-    if own_ns.is_some() {
-        return Ok(found.answer(graph, window, latencies_ns));
-    }
-    for changes in without_time(changes) {
-        let least = retimed(&changes, None)?;
-        found = if least.length_ns() > found.length_ns() { least } else { found };
-    }
-    let shorter: Vec<_> = changes.iter().filter(|it| it.only_shortens()).cloned().collect();
-    if shorter.is_empty() || found.length_ns() <= unchanged_ns {
-        return Ok(found.answer(graph, window, latencies_ns));
-    }
-    let only_shortens = shorter.len() == changes.len();
-    let shortened_ns =
-        if only_shortens { found.length_ns() } else { retimed(&shorter, None)?.length_ns() };
-    if is_catching_up(shortened_ns, unchanged_ns) {
-        found = retimed(changes, Some(observed_start_ns(graph, window)))?;
-    } else if only_shortens {
-        found.shorten_to(unchanged_ns);
+    let Measured { changes, from_ns, most_ns } = measured;
+    let mut found = Retimed::of(about, latencies_ns, &changes, from_ns, progress)?;
+    if let Some(most_ns) = most_ns {
+        found.shorten_to(most_ns);
     }
     Ok(found.answer(graph, window, latencies_ns))
+}
+
+/// Returns the length of the window after each set of changes, as [`what_if`] does.
+///
+/// Many what-ifs share a pass over the graph, which ends with the window.
+///
+/// # Errors
+///
+/// As for [`what_if`].
+pub fn lengths_ns(
+    graph: &Graph,
+    tables: &Tables,
+    window: &Window,
+    (latencies_ns, unchanged_ns): (&[i64], i64),
+    sets: &[Vec<Change>],
+    progress: Progress<'_>,
+) -> Result<Vec<i64>> {
+    let about = (graph, tables, window);
+    match own_start_ns(graph, window) {
+        Some(own_ns) => lengths_from(about, latencies_ns, sets, Some(own_ns), progress),
+        None => {
+            let found = measured(about, (latencies_ns, unchanged_ns), sets, progress)?;
+            Ok(found.into_iter().map(|it| it.1).collect())
+        }
+    }
+}
+
+/// The changes with which a window is measured.
+#[derive(Debug, Default)]
+struct Measured {
+    changes: Vec<Change>,
+    /// Everything before this time stays as recorded.
+    from_ns: Option<i64>,
+    /// The window is no longer than this.
+    most_ns: Option<i64>,
+}
+
+/// Returns how a window of a step is measured after each set of changes, and its length.
+fn measured(
+    about: (&Graph, &Tables, &Window),
+    (latencies_ns, unchanged_ns): (&[i64], i64),
+    sets: &[Vec<Change>],
+    progress: Progress<'_>,
+) -> Result<Vec<(Measured, i64)>> {
+    let shorter: Vec<Vec<_>> = sets.iter().map(|changes| only_shortening(changes)).collect();
+    let tries: Vec<Vec<_>> =
+        sets.iter().map(|set| [vec![set.clone()], without_time(set)].concat()).collect();
+    let all = [tries.concat(), shorter.clone()].concat();
+    let mut lengths = lengths_from(about, latencies_ns, &all, None, progress)?.into_iter();
+    let mut found = Vec::with_capacity(sets.len());
+    for tries in tries {
+        let tried: Vec<_> = tries.into_iter().zip(lengths.by_ref()).collect();
+        // Of equally long windows, the first one counts.
+        let longest = tried.into_iter().rev().max_by_key(|it| it.1);
+        let (changes, length_ns) = longest.unwrap_or_default();
+        found.push((Measured { changes, ..Measured::default() }, length_ns));
+    }
+    let (graph, _, window) = about;
+    for ((measured, length_ns), ((set, shorter), shortened_ns)) in
+        found.iter_mut().zip(sets.iter().zip(&shorter).zip(lengths))
+    {
+        if shorter.is_empty() || *length_ns <= unchanged_ns {
+            continue;
+        }
+        let only_shortens = shorter.len() == set.len();
+        let shortened_ns = if only_shortens { *length_ns } else { shortened_ns };
+        if is_catching_up(shortened_ns, unchanged_ns) {
+            let from_ns = Some(observed_start_ns(graph, window));
+            let own = std::slice::from_ref(set);
+            *length_ns = lengths_from(about, latencies_ns, own, from_ns, progress)?[0];
+            *measured = Measured { changes: set.clone(), from_ns, most_ns: None };
+        } else if only_shortens {
+            measured.most_ns = Some(unchanged_ns);
+            *length_ns = unchanged_ns;
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the changes that never make anything longer.
+fn only_shortening(changes: &[Change]) -> Vec<Change> {
+    changes.iter().filter(|it| it.only_shortens()).cloned().collect()
 }
 
 /// The device catches up in windows that would take this many times as long, as a fraction, with
@@ -147,17 +222,13 @@ impl Retimed {
         Ok(Self { rows, times_ns, from_ns, start_ns, end_ns })
     }
 
-    fn length_ns(&self) -> i64 {
-        self.end_ns - self.start_ns
-    }
-
     /// Moves the start of the window so that it has at most this length.
     fn shorten_to(&mut self, most_ns: i64) {
         self.start_ns = self.start_ns.max(self.end_ns - most_ns);
     }
 
     fn answer(self, graph: &Graph, window: &Window, latencies_ns: &[i64]) -> WhatIf {
-        let makespan_ns = self.length_ns();
+        let makespan_ns = self.end_ns - self.start_ns;
         let latencies_ns = self.rows.latencies_ns(latencies_ns, graph, self.from_ns);
         let reached_by = pass::reached_by(graph, &latencies_ns, &self.times_ns);
         let schedule = Schedule { times_ns: Some(self.times_ns), reached_by: Some(reached_by) };
