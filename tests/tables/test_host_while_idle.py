@@ -1,9 +1,14 @@
 """What the host did while a device waited for it."""
 
+import polars as pl
 import pytest
+from hypothesis import given
 
 import longpole
+from longpole.tables.host_pieces import device_gaps, host_pieces, host_spans
 from longpole.testing import TraceBuilder
+from strategies import traces
+from styles import STYLES, document
 
 
 def rows_of(builder):
@@ -23,6 +28,18 @@ def test_each_moment_counts_for_the_innermost_event_of_the_launching_thread():
     idle_us = 59 + 2
     assert found["train.py(9): augment"]["share_of_idle"] == pytest.approx(50 / idle_us)
     assert found["train.py(9): augment"]["kind"] == "python"
+
+
+@given(events=traces())
+def test_a_span_has_the_same_pieces_alone_as_among_others(events):
+    trace = longpole.read_trace(document(events, STYLES["compact"]))
+    window = longpole.choose_window(trace, whole=True)
+    if window is None:
+        return
+    spans = host_spans(device_gaps(trace, window))
+    alone = [host_pieces(trace, spans[number : number + 1]) for number in range(spans.height)]
+    together = host_pieces(trace, spans)
+    assert pl.concat([together.clear(), *alone]).rows() == together.rows()
 
 
 def test_idle_time_after_the_launch_returned_is_not_the_hosts():

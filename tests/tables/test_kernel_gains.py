@@ -1,12 +1,17 @@
 """Which kernels pay to tune, by what the window gains."""
 
+from pathlib import Path
+
 import pytest
 
-from longpole.engine.critical_path import Scale
+import longpole
+from longpole.engine.critical_path import Drop, RemoveWait, Scale
+from longpole.engine.critical_path.changes import name_pattern
 from longpole.tables.kernel_gains import kernel_gains
 from longpole.tables.roofline import roofline
 from longpole.testing import TraceBuilder
 
+RECORDINGS = Path(__file__).parents[1] / "recordings"
 H100 = [{"id": 0, "name": "NVIDIA H100 80GB HBM3", "totalGlobalMem": 84_942_979_072}]
 
 
@@ -29,6 +34,17 @@ def test_the_gain_is_that_of_what_if_also_for_names_with_signs():
     gain = path.what_if(Scale(by=0.5, kind="kernel", matching="^void")).gain_ns
     row = kernel_gains(trace).row(0, named=True)
     assert (row["name"], row["gain_ns"]) == (name, gain)
+
+
+@pytest.mark.parametrize("name", ["decode.before.json.gz", "kernels.before.json.gz"])
+def test_many_gains_are_those_of_what_if_for_each(name):
+    path = longpole.read_trace(RECORDINGS / name).without_profiler().critical_path()
+    names = {row["name"] for row in path.name_totals if row["kind"] == "kernel"}
+    only = [f"^(?:{name_pattern(str(name))})$" for name in sorted(names)]
+    sets = [[Scale(by=0.5, kind="kernel", matching=it)] for it in only]
+    sets += [[Drop(kind="kernel", matching=it), Scale(by=1.5, kind="operator")] for it in only]
+    sets += [[], [Drop(kind="operator")], [RemoveWait()]]
+    assert path.gains_ns(sets) == [path.what_if(changes).gain_ns for changes in sets]
 
 
 def test_a_name_is_looked_up_however_long_it_is():

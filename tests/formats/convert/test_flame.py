@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 import longpole
-from longpole.formats.convert.flame import flame, folded, speedscope
+from longpole.formats.convert.flame import _Sums, flame, folded, speedscope
 from longpole.testing import TraceBuilder
 from longpole.trace.sweeps import activities
 from real_traces import SHARED
@@ -90,6 +90,24 @@ def test_an_empty_profile_is_sound():
 def test_a_time_that_is_none_is_refused():
     with pytest.raises(ValueError, match="host"):
         flame(trace(), time="cpu")
+
+
+@pytest.mark.parametrize("time", ["host", "device", "path"])
+def test_a_step_adds_its_own_stacks_alone(time, monkeypatch):
+    builder = TraceBuilder()
+    for number in range(30):
+        now = 100 * number
+        builder.step(number, (now, now + 90)).operator(f"aten::of_step_{number}", (now, now + 20))
+        builder.launch("gemm", call=(now + 5, now + 9), work=(now + 9, now + 60))
+    found = builder.read()
+    added = []
+    node = _Sums.node
+    monkeypatch.setattr(
+        _Sums, "node", lambda sums, parent, name: added.append(name) or node(sums, parent, name)
+    )
+    list(flame(found, longpole.choose_window(found, step=20), time=time))
+    assert added
+    assert {name for name in added if "of_step_" in name} <= {"aten::of_step_20"}
 
 
 @given(events=traces())

@@ -149,13 +149,13 @@ fn measured(
     progress: Progress<'_>,
 ) -> Result<Vec<(Measured, i64)>> {
     let shorter: Vec<Vec<_>> = sets.iter().map(|changes| only_shortening(changes)).collect();
-    let tries: Vec<Vec<_>> =
+    let alternatives: Vec<Vec<_>> =
         sets.iter().map(|set| [vec![set.clone()], without_time(set)].concat()).collect();
-    let all = [tries.concat(), shorter.clone()].concat();
+    let all = [alternatives.concat(), shorter.clone()].concat();
     let mut lengths = lengths_from(about, latencies_ns, &all, None, progress)?.into_iter();
     let mut found = Vec::with_capacity(sets.len());
-    for tries in tries {
-        let tried: Vec<_> = tries.into_iter().zip(lengths.by_ref()).collect();
+    for each in alternatives {
+        let tried: Vec<_> = each.into_iter().zip(lengths.by_ref()).collect();
         // Of equally long windows, the first one counts.
         let longest = tried.into_iter().rev().max_by_key(|it| it.1);
         let (changes, length_ns) = longest.unwrap_or_default();
