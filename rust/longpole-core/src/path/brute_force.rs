@@ -285,8 +285,10 @@ fn many_what_ifs_together_have_the_lengths_of_each_alone() {
             Effect::RemoveWait,
         ];
         let mut set = || -> Vec<_> {
-            let one = |_| Change::of_kind(dice.one_of(&effects), dice.one_of(&Kind::ALL[..12]));
-            (0..dice.below(3)).map(one).collect()
+            let n_changes = dice.below(3);
+            (0..n_changes)
+                .map(|_| Change::of_kind(dice.one_of(&effects), dice.one_of(&Kind::ALL[..12])))
+                .collect()
         };
         let sets: Vec<_> = (0..5).map(|_| set()).collect();
         for window in [whole(&graph), period(&graph, seed)] {

@@ -88,15 +88,12 @@ pub fn what_if(
     progress: Progress<'_>,
 ) -> Result<WhatIf> {
     let about = (graph, tables, window);
-    let measured = match own_start_ns(graph, window) {
-        Some(own_ns) => {
-            Measured { changes: changes.to_vec(), from_ns: Some(own_ns), most_ns: None }
-        }
-        None => {
-            let before = (latencies_ns, unchanged_ns);
-            let found = measured(about, before, &[changes.to_vec()], progress)?;
-            found.into_iter().map(|it| it.0).next().unwrap_or_default()
-        }
+    let measured = if let Some(own_ns) = own_start_ns(graph, window) {
+        Measured { changes: changes.to_vec(), from_ns: Some(own_ns), most_ns: None }
+    } else {
+        let before = (latencies_ns, unchanged_ns);
+        let found = measured(about, before, &[changes.to_vec()], progress)?;
+        found.into_iter().map(|it| it.0).next().unwrap_or_default()
     };
     let Measured { changes, from_ns, most_ns } = measured;
     let mut found = Retimed::of(about, latencies_ns, &changes, from_ns, progress)?;
@@ -122,13 +119,11 @@ pub fn lengths_ns(
     progress: Progress<'_>,
 ) -> Result<Vec<i64>> {
     let about = (graph, tables, window);
-    match own_start_ns(graph, window) {
-        Some(own_ns) => lengths_from(about, latencies_ns, sets, Some(own_ns), progress),
-        None => {
-            let found = measured(about, (latencies_ns, unchanged_ns), sets, progress)?;
-            Ok(found.into_iter().map(|it| it.1).collect())
-        }
+    if let Some(own_ns) = own_start_ns(graph, window) {
+        return lengths_from(about, latencies_ns, sets, Some(own_ns), progress);
     }
+    let found = measured(about, (latencies_ns, unchanged_ns), sets, progress)?;
+    Ok(found.into_iter().map(|it| it.1).collect())
 }
 
 /// The changes with which a window is measured.
