@@ -83,3 +83,16 @@ def test_the_event_that_started_last_owns_the_time_where_events_cross():
     found = {row["name"]: row["duration_ns"] for row in rows_of(builder)}
     assert found["train.py(1): step"] == 10_000
     assert found["epoch"] == 30_000
+
+
+@pytest.mark.parametrize("names", [("detach", "aten::detach"), ("aten::detach", "detach")])
+def test_time_between_is_named_by_the_outermost_of_operators_with_equal_times(names):
+    builder = TraceBuilder().launch("gemm", call=(0, 1), work=(2, 10))
+    for name in names:
+        builder.operator(name, (20, 30))
+    trace = builder.launch("add", call=(40, 42), work=(43, 50)).read()
+    operators = trace.events.filter(pl.col("kind") == "operator", pl.col("depth") == 0)
+    [outermost] = operators["name"]
+    found = {row["name"] for row in longpole.idle(trace, by="host").rows(named=True)}
+    assert f"between {outermost} and cudaLaunchKernel" in found
+    assert f"between cudaLaunchKernel and {outermost}" in found

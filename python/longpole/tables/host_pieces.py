@@ -192,12 +192,12 @@ def _between(pieces: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     """Label pieces with the outermost operators or calls before and after them."""
     known = events.filter(pl.col("kind").is_in(_KNOWN))
     before = (
-        known.sort("end_ns", "start_ns", descending=[False, True])
+        known.sort("end_ns", "start_ns", "depth", "event", descending=[False, True, True, True])
         .unique(["lane", "end_ns"], keep="last", maintain_order=True)
         .select("lane", before="name", at_ns="end_ns")
     )
     after = (
-        known.sort("start_ns", "end_ns", descending=[False, True])
+        known.sort("start_ns", "end_ns", "depth", "event", descending=[False, True, False, False])
         .unique(["lane", "start_ns"], keep="first", maintain_order=True)
         .select("lane", "event", after="name", at_ns="start_ns")
     )
