@@ -172,7 +172,7 @@ def test_calls_that_wait_are_named_where_host_and_device_take_turns():
     ("until", "action"),
     [
         (52, "1 copy a step takes 45.0 µs; saves 34 to 44 %"),
-        (67, "1 copy a step takes 60.0 µs; saves 22 to 30 %"),
+        (67, "1 copy a step takes 60.0 µs; saves 22 to 31 %"),
     ],
 )
 def test_copies_that_hold_a_program_up_are_named(until, action):
