@@ -429,3 +429,23 @@ def test_a_step_that_is_left_out_and_differs_much_is_named(first_us, told, tmp_p
     printed = " ".join(capsys.readouterr().out.split())
     assert ("Step 2 took" in printed) == (told is not None)
     assert told is None or told in printed
+
+
+def test_kernels_are_left_out_where_the_rest_fills_the_screen(tmp_path, capsys):
+    """Without a number of rows; a note of a long text takes the room of the second and third."""
+    builder = TraceBuilder()
+    for number in range(5):
+        begin = 1_000 * number
+        builder.step(number, (begin, begin + 1_000))
+        for place in range(4):
+            start = begin + 250 * place
+            builder.operator(f"custom::op_{place}", (start, start + 20))
+            work = (start + 12, start + 245 - place)
+            builder.launch(f"kernel_{place}", call=(start + 2, start + 8), work=work)
+    path = str(builder.write(tmp_path / "trace.json"))
+    for options, n_rows in (([], 3), (["--top", "4"], 4), (["--top", "1"], 1)):
+        assert run(["summary", path, *options]) == 0
+        out = capsys.readouterr().out
+        shown = [line for line in out.splitlines() if "kernel_" in line and " µs " in line]
+        assert len(shown) == n_rows
+        assert len([line for line in out.splitlines()[1:] if line]) <= 15

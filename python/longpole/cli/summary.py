@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -53,6 +54,12 @@ _N_DEVICES: Final = 4
 _N_STREAMS: Final = 8
 
 _N_BLOCKING: Final = 5
+
+# Default number of rows of a table, number of lines below the headline into which the tables are
+# fitted, and number of characters of a line.
+_N_ROWS: Final = 3
+_N_LINES: Final = 15
+_WIDTH: Final = 94
 _CLASSES: Final = ("busy", "compute", "communication", "copy", "idle")
 _DEVICE_TITLES: Final = (
     "busy",
@@ -106,7 +113,7 @@ _Figures = tuple[str | None, int, int, int, int]
 @answers("longpole.tables.summary:Summary")
 @traces_argument
 @window_options(*OF_TIME, OF_PROGRAM)
-@top_option(3)
+@top_option(_N_ROWS)
 @graph_options
 def summary(
     *,
@@ -201,7 +208,7 @@ def _answer(path: str, trace: Trace, top: int, answer: TraceAnswer) -> Answer:
         data=found,
         truncated=_truncated(found),
         is_one_screen=True,
-        blocks=lambda: _blocks(path, trace, found, warnings),
+        blocks=lambda: _blocks(path, trace, _fitted(path, trace, found, warnings, top), warnings),
         records=lambda: _records(path, found),
     )
     return document, exit_code_of(found.verdict)
@@ -250,6 +257,21 @@ def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned])
         *(serving_blocks(found.serving) if found.serving else []),
         *_limiting_blocks(trace, found),
     ]
+
+
+def _fitted(
+    path: str, trace: Trace, found: Summary, warnings: Sequence[Warned], top: int
+) -> Summary:
+    """Leave out kernels, all but the first, if none are asked for, to fit an answer on a screen."""
+    if top != _N_ROWS:
+        return found
+    blocks = _blocks(path, trace, found, warnings)
+    texts = [block.text for block in blocks if isinstance(block, Sentence)]
+    texts += [text for block in blocks if isinstance(block, Notes) for text in block.items]
+    rows = [1 + len(block.rows) for block in blocks if isinstance(block, Table)]
+    excess = sum(ceil(len(text) / _WIDTH) for text in texts) + sum(rows) - _N_LINES
+    kept = found.kernels.rows[: max(len(found.kernels.rows) - max(excess, 0), 1)]
+    return replace(found, kernels=replace(found.kernels, rows=kept))
 
 
 def _unlike_steps(trace: Trace, found: Summary) -> list[Block]:
