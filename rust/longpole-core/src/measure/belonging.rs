@@ -5,7 +5,7 @@
 //! the trace belongs to the step of the next linked one of its stream, but to none if it starts
 //! before the first. After the last, and in other windows, the part that runs inside counts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::ids::{EventId, LaneId};
 use crate::link::Launches;
@@ -66,7 +66,7 @@ impl<'a> Belonging<'a> {
 /// Returns when the activities without a launch call were launched, by the next of their stream.
 fn unlinked(tables: &Tables, launches: &Launches) -> HashMap<EventId, Launch> {
     let events = &tables.events;
-    let mut streams: HashMap<LaneId, Vec<(i64, EventId)>> = HashMap::new();
+    let mut streams: BTreeMap<LaneId, Vec<(i64, EventId)>> = BTreeMap::new();
     for work in events.ids().filter(|&event| events.kind(event).is_device_work()) {
         streams.entry(events.lane(work)).or_default().push((events.start_ns(work), work));
     }

@@ -54,7 +54,7 @@ pub(in crate::graph) fn shifts(facts: &Facts<'_>) -> (Vec<ClockShift>, Clocks) {
         |&piece: &usize| pieces.of_device(pieces.device(piece)).any(|it| shifts[it].is_some());
     let shift = |piece: usize| ClockShift {
         device: facts.streams.device_number(pieces.device(piece)),
-        from_ns: pieces.from_ns(piece),
+        from_ns: pieces.begin_ns(piece),
         shift_ns: shifts[piece].unwrap_or(0),
     };
     let found: Vec<_> = (0..pieces.len()).filter(is_shifted).map(shift).collect();
@@ -170,7 +170,9 @@ fn agree_on_syncs(
             let piece = pieces.of_work(work, facts);
             let after_ns = shifts[piece].map(|shift_ns| ns - shift_ns);
             let usual = after_ns.filter(|&ns| ns >= -limits::UNEVEN_CLOCKS_NS);
-            usual.into_iter().for_each(|ns| quickest_ns[piece].add(ns));
+            if let Some(ns) = usual {
+                quickest_ns[piece].add(ns);
+            }
         }
     }
     for (piece, quickest_ns) in quickest_ns.iter().enumerate() {

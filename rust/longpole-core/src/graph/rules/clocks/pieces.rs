@@ -11,7 +11,7 @@
 //!
 //! A jump that contradicts no bound is not found.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 use std::ops::{Range, RangeInclusive};
 
@@ -83,7 +83,7 @@ impl Pieces {
     }
 
     /// Returns the device time from which a piece counts; `None` for the first of a device.
-    pub(super) fn from_ns(&self, piece: usize) -> Option<i64> {
+    pub(super) fn begin_ns(&self, piece: usize) -> Option<i64> {
         self.from_ns[piece]
     }
 
@@ -252,12 +252,10 @@ impl Sides {
     fn jump(self, bounds: &[Bounds], [least, most]: [&Tightest; 2]) -> Option<(usize, usize)> {
         let needs_more = |it: &Bounds| it.least_ns.is_some_and(|ns| Some(ns) > self.most_ns);
         let needs_less = |it: &Bounds| it.most_ns.is_some_and(|ns| Some(ns) < self.least_ns);
-        if least.middle() < most.middle() {
-            between(bounds, most.middle(), needs_more, needs_less)
-        } else if most.middle() < least.middle() {
-            between(bounds, least.middle(), needs_less, needs_more)
-        } else {
-            None
+        match least.middle().cmp(&most.middle()) {
+            Ordering::Less => between(bounds, most.middle(), needs_more, needs_less),
+            Ordering::Greater => between(bounds, least.middle(), needs_less, needs_more),
+            Ordering::Equal => None,
         }
     }
 }
