@@ -10,7 +10,7 @@ pytest_plugins = ["oracles.needs", "oracles.real_time", "oracles.sentences"]
 
 # On a busy machine any test may take its time. The examples are the same in every run, so that
 # a failure is about the change at hand. `make test-long` has them search much longer.
-settings.register_profile("default", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("default", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("search", deadline=None, max_examples=2_000)
 settings.load_profile("default")
 

@@ -77,7 +77,13 @@ def started(tmp_path, trace):
     return run
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    "moment",
+    [
+        *MOMENTS[::3],
+        *(pytest.param(it, marks=pytest.mark.slow) for it in MOMENTS if it not in MOMENTS[::3]),
+    ],
+)
 def test_ctrl_c_while_a_module_is_imported_ends_the_command_quietly(started, moment):
     done = started(moment, str(Path(sys.executable).with_name("longpole")))
     assert (done.returncode, done.stderr) == (130, "")

@@ -253,7 +253,7 @@ def _contexts(trace: Trace, window: Window) -> ContextTimes:
 class _Nodes:
     """The stacks of the events of threads, each including the event itself.
 
-    Only the stacks that are asked for are added: a window has few of those of a trace.
+    Only the stacks that are looked up are added: a window has few of those of a trace.
     """
 
     def __init__(self, trace: Trace, window: Window, sums: _Sums) -> None:
