@@ -135,6 +135,7 @@ def test_few_modules_know_the_core():
         "formats/read.py",
         "remedies/facts.py",
         "remedies/gains.py",
+        "remedies/recorded.py",
         "trace/removed_cost.py",
         "rows/selection/evaluation.py",
         "trace/enclosing.py",

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import longpole
+from longpole.engine.critical_path.changes import RemoveWait
 
 from .rerun import REMAINS, SIDES, varied_program
 from .simulator import Losses, Machine, NoWait, Run, Scale, graphed
@@ -141,7 +142,7 @@ def judged_lossy(seed: int, folder: Path, *, sync_records: bool = True) -> Lossy
         verdict = trace.verdict(whole=True)
     complete = Run(run.program, run.machine, run.changes)
     before_ns = _length_ns(complete, verdict)
-    asked = _asked(verdict, run) if before_ns > 0 else []
+    asked = _asked(verdict, _waits_of(trace, verdict), run) if before_ns > 0 else []
     intervals = [
         Interval(remedy, *interval, 1 - _length_ns(complete.again(changed), verdict) / before_ns)
         for remedy, interval, changed in asked
@@ -165,14 +166,24 @@ def _length_ns(run: Run, verdict: Verdict) -> int:
     return max(over_ns.values()) - begin_ns
 
 
-def _asked(verdict: Verdict, run: Run) -> list[tuple[str, tuple[float, float], list[Change]]]:
-    """Return the remedies that can be simulated, with their intervals."""
-    said = {side: (gain.low, gain.high) for side, gain in verdict.gains.items()}
+def _waits_of(trace: longpole.Trace, verdict: Verdict) -> dict[str, tuple[float, float]]:
+    """Return the gain of each remedy that removes all waits of a kind, whatever its places."""
+    found: dict[str, tuple[float, float]] = {}
     for remedy in _WHOLLY_MEASURED:
         rows = [row for row in verdict.remedies if row.remedy == remedy]
-        # A run without the waits is one without those of all places, which is a row of its own.
-        whole = [row for row in rows if " more place" in (row.name or "")] or rows
-        if whole:
-            said[remedy] = (whole[0].gain.low, whole[0].gain.high)
+        if len(rows) == 1:
+            found[remedy] = (rows[0].gain.low, rows[0].gain.high)
+        elif rows:
+            # Calls that only wait and reads are two lines; a run without waits has neither.
+            gain = trace.gain([RemoveWait()], whole=verdict.window.unit == "trace")
+            found[remedy] = (gain.low, max(gain.high, *(row.gain.high for row in rows)))
+    return found
+
+
+def _asked(
+    verdict: Verdict, waits: dict[str, tuple[float, float]], run: Run
+) -> list[tuple[str, tuple[float, float], list[Change]]]:
+    """Return the remedies that can be simulated, with their intervals."""
+    said = {side: (gain.low, gain.high) for side, gain in verdict.gains.items()} | waits
     known = [name for name in _REMEDIES if name in said]
     return [(name, said[name], [*run.changes, *_REMEDIES[name]]) for name in known]

@@ -250,13 +250,13 @@ def test_of_several_runs_the_one_is_drawn_that_the_details_are_about():
     assert kernels == [586_000, 186_000]
 
 
-def test_the_steps_of_a_comparison_are_drawn_without_the_profiler(said):
+def test_the_steps_of_a_comparison_are_drawn_as_recorded(said):
     base, new = (longpole.read_trace(RECORDINGS / f"decode.{it}.json.gz") for it in SIDES)
     found = longpole.diff(base, new)
     assert found.base.mean_ns < found.base.recorded_mean_ns
     pictures = diff_lanes(found)
     said.within(pictures[0].label)
-    windows = [choose_window(trace.without_profiler()) for trace in (base, new)]
+    windows = [choose_window(trace) for trace in (base, new)]
     lengths = [sum(picture.rows[0]["lengths"]) for picture in pictures]
     assert lengths == [window.duration_ns for window in windows]
 

@@ -262,7 +262,7 @@ def _blocks(path: str, trace: Trace, found: Summary, warnings: Sequence[Warned])
 def _fitted(
     path: str, trace: Trace, found: Summary, warnings: Sequence[Warned], top: int
 ) -> Summary:
-    """Leave out kernels, all but the first, if none are asked for, to fit an answer on a screen."""
+    """Leave out kernels, all but the first, if none are requested, to fit an answer on a screen."""
     if top != _N_ROWS:
         return found
     blocks = _blocks(path, trace, found, warnings)

@@ -87,8 +87,8 @@ def predictions(
     for remedy in base.remedies:
         is_hidden = left_out is None or remedy.remedy in left_out
         if (
-            remedy.is_listed
-            and remedy.surely_saves
+            remedy.surely_saves
+            and (remedy.is_listed or is_gone(remedy))
             and (not is_hidden or _is_signed(remedy, contents))
         ):
             first.setdefault(remedy.remedy, remedy)

@@ -91,8 +91,8 @@ def own_activities(
 ) -> pl.DataFrame:
     """List the activities that belong to a window, as `activities` does.
 
-    A step has those that were launched in it, whole (`inside_ns` is their duration), wherever they
-    run. Other windows have those that run in them.
+    A step has those that were launched in it, whole (`inside_ns` is their duration), even if they
+    run outside of it. Other windows have those that run in them.
     """
     window = window_of(trace, window)
     found = (

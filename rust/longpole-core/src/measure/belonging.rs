@@ -87,7 +87,7 @@ fn unlinked(tables: &Tables, launches: &Launches) -> HashMap<EventId, Launch> {
     found
 }
 
-/// Returns the part of a span inside a window; `None` if there is none, and it is no instant in it.
+/// Returns the part of a span inside a window; `None` if it has none. That of an instant is 0.
 fn inside_ns((start, end): (i64, i64), window: (i64, i64)) -> Option<i64> {
     let (from, until) = (start.max(window.0), end.min(window.1));
     (from < until || (from == until && start == end)).then_some(until - from)
