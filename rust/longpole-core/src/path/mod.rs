@@ -16,7 +16,7 @@ pub(crate) use clip::moved;
 pub use remedies::{
     Activity, Bounds, Busiest, Cause, DeviceWait, Fact, FactIndex, Facts, Function, Gain, Inquiry,
     Lengths, Limit, Loader, Named, OnThread, Possible, Side, ThreadGap, Uncertainty,
-    UnexplainedGap, Usual, Verdict, verdict,
+    UnexplainedGap, Usual, Verdict, lengths_ns, verdict,
 };
 pub use schedule::{Schedule, longest};
 pub use slack::slack_ns;
@@ -26,8 +26,7 @@ pub use totals::{
 pub use walk::{Path, Segment, segment, walk};
 pub(crate) use what_if::REMOVED;
 pub use what_if::{
-    Change, Effect, Ratio, TimeRange, WhatIf, changed_latencies_ns, latencies_ns, lengths_ns,
-    n_chosen, what_if,
+    Change, Effect, Ratio, TimeRange, WhatIf, changed_latencies_ns, latencies_ns, n_chosen, what_if,
 };
 pub use windows::{
     Choice, Marked, Moment, Opening, Reason, Scope, ServerIterations, ServerMark, Step, Steps,

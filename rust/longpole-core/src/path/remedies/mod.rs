@@ -54,7 +54,7 @@ use question::Question;
 use rule::{Gains, Ruling, certain, ruling};
 use trial::Trial;
 use trials::Trials;
-pub(super) use trials::lengths_from;
+pub use trials::lengths_ns;
 pub use uncertainty::{Cause, Uncertainty};
 pub use unexplained_gaps::UnexplainedGap;
 

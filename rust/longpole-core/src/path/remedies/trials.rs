@@ -15,9 +15,9 @@ use super::unexplained_gaps::UnexplainedGap;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::ids::NodeId;
-use crate::path::clip::{moved, node_of};
+use crate::path::clip::{moved, node_of, own_start_ns};
 use crate::path::what_if::{
-    Change, EdgesOf, Effect, Extra, FixedStart, Pass, Ratio, Room, Rows, integer,
+    Change, EdgesOf, Effect, Extra, FixedStart, Pass, Ratio, Room, Rows, integer, measured,
 };
 use crate::path::windows::{Moment, Opening, Window};
 use crate::progress::Progress;
@@ -49,26 +49,36 @@ pub(super) struct Trials<'a> {
     scratch: RefCell<Scratch>,
 }
 
-/// Returns the length of a window after each set of changes. Everything before `from_ns` stays as
-/// recorded.
+/// Returns the length of the window after each set of changes, as [`what_if`](crate::path::what_if())
+/// does.
+///
+/// Many what-ifs share a pass over the graph, which ends with the window.
 ///
 /// # Errors
 ///
-/// As for [`Trials::lengths_ns`].
-pub(in crate::path) fn lengths_from(
-    (graph, tables, window): (&Graph, &Tables, &Window),
-    latencies_ns: &[i64],
+/// As for [`what_if`](crate::path::what_if()).
+pub fn lengths_ns(
+    graph: &Graph,
+    tables: &Tables,
+    window: &Window,
+    (latencies_ns, unchanged_ns): (&[i64], i64),
     sets: &[Vec<Change>],
-    from_ns: Option<i64>,
     progress: Progress<'_>,
 ) -> Result<Vec<i64>> {
     let (open, busy) = (MissingRecords::default(), BusyStreams::default());
     let windows = std::slice::from_ref(window);
-    let missing = (&open, &[][..], &busy);
-    let trials = Trials::new(graph, tables, (latencies_ns, false), windows, missing, from_ns);
-    let sets: Vec<_> = sets.iter().map(Vec::as_slice).collect();
-    let found = trials.lengths_ns(&sets, Placing::AsTimed, progress)?;
-    Ok(found.into_iter().flatten().collect())
+    let try_all = |sets: &[Vec<Change>], from_ns: Option<i64>| {
+        let missing = (&open, &[][..], &busy);
+        let trials = Trials::new(graph, tables, (latencies_ns, false), windows, missing, from_ns);
+        let sets: Vec<_> = sets.iter().map(Vec::as_slice).collect();
+        let found = trials.lengths_ns(&sets, Placing::AsTimed, progress)?;
+        Ok(found.into_iter().flatten().collect())
+    };
+    if let Some(own_ns) = own_start_ns(graph, window) {
+        return try_all(sets, Some(own_ns));
+    }
+    let found = measured((graph, window), unchanged_ns, sets, &try_all)?;
+    Ok(found.into_iter().map(|it| it.1).collect())
 }
 
 /// The factor of each edge and the time in each slot, for all lanes.

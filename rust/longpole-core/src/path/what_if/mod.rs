@@ -44,7 +44,6 @@ pub(super) use rows::{Rows, Times, integer};
 use std::collections::BTreeSet;
 
 use super::clip::{moved, observed_start_ns, own_start_ns};
-use super::remedies::lengths_from;
 use super::schedule::Schedule;
 use super::walk::{Path, walk_between};
 use super::windows::Window;
@@ -88,11 +87,19 @@ pub fn what_if(
     progress: Progress<'_>,
 ) -> Result<WhatIf> {
     let about = (graph, tables, window);
-    let measured = if let Some(own_ns) = own_start_ns(graph, window) {
-        Measured { changes: changes.to_vec(), from_ns: Some(own_ns), most_ns: None }
+    let own_ns = own_start_ns(graph, window);
+    let measured = if own_ns.is_some() {
+        Measured { changes: changes.to_vec(), from_ns: own_ns, most_ns: None }
     } else {
-        let before = (latencies_ns, unchanged_ns);
-        let found = measured(about, before, &[changes.to_vec()], progress)?;
+        let try_all = |sets: &[Vec<Change>], from_ns: Option<i64>| {
+            let length_ns = |set: &Vec<Change>| {
+                let found = Retimed::of(about, latencies_ns, set, from_ns, progress)?;
+                Ok(found.length_ns())
+            };
+            sets.iter().map(length_ns).collect()
+        };
+        let sets = [changes.to_vec()];
+        let found = measured((graph, window), unchanged_ns, &sets, &try_all)?;
         found.into_iter().map(|it| it.0).next().unwrap_or_default()
     };
     let Measured { changes, from_ns, most_ns } = measured;
@@ -103,32 +110,13 @@ pub fn what_if(
     Ok(found.answer(graph, window, latencies_ns))
 }
 
-/// Returns the length of the window after each set of changes, as [`what_if`] does.
-///
-/// Many what-ifs share a pass over the graph, which ends with the window.
-///
-/// # Errors
-///
-/// As for [`what_if`].
-pub fn lengths_ns(
-    graph: &Graph,
-    tables: &Tables,
-    window: &Window,
-    (latencies_ns, unchanged_ns): (&[i64], i64),
-    sets: &[Vec<Change>],
-    progress: Progress<'_>,
-) -> Result<Vec<i64>> {
-    let about = (graph, tables, window);
-    if let Some(own_ns) = own_start_ns(graph, window) {
-        return lengths_from(about, latencies_ns, sets, Some(own_ns), progress);
-    }
-    let found = measured(about, (latencies_ns, unchanged_ns), sets, progress)?;
-    Ok(found.into_iter().map(|it| it.1).collect())
-}
+/// Computes the lengths of a window after sets of changes. Everything before the time, if one is
+/// given, stays as recorded.
+pub(super) type LengthsOf<'f> = &'f dyn Fn(&[Vec<Change>], Option<i64>) -> Result<Vec<i64>>;
 
 /// The changes with which a window is measured.
 #[derive(Debug, Default)]
-struct Measured {
+pub(super) struct Measured {
     changes: Vec<Change>,
     /// Everything before this time stays as recorded.
     from_ns: Option<i64>,
@@ -136,18 +124,18 @@ struct Measured {
     most_ns: Option<i64>,
 }
 
-/// Returns how a window of a step is measured after each set of changes, and its length.
-fn measured(
-    about: (&Graph, &Tables, &Window),
-    (latencies_ns, unchanged_ns): (&[i64], i64),
+/// Returns how the window of a step is measured after each set of changes, and its length.
+pub(super) fn measured(
+    (graph, window): (&Graph, &Window),
+    unchanged_ns: i64,
     sets: &[Vec<Change>],
-    progress: Progress<'_>,
+    try_all: LengthsOf<'_>,
 ) -> Result<Vec<(Measured, i64)>> {
     let shorter: Vec<Vec<_>> = sets.iter().map(|changes| only_shortening(changes)).collect();
     let alternatives: Vec<Vec<_>> =
         sets.iter().map(|set| [vec![set.clone()], without_time(set)].concat()).collect();
     let all = [alternatives.concat(), shorter.clone()].concat();
-    let mut lengths = lengths_from(about, latencies_ns, &all, None, progress)?.into_iter();
+    let mut lengths = try_all(&all, None)?.into_iter();
     let mut found = Vec::with_capacity(sets.len());
     for each in alternatives {
         let tried: Vec<_> = each.into_iter().zip(lengths.by_ref()).collect();
@@ -156,7 +144,6 @@ fn measured(
         let (changes, length_ns) = longest.unwrap_or_default();
         found.push((Measured { changes, ..Measured::default() }, length_ns));
     }
-    let (graph, _, window) = about;
     for ((measured, length_ns), ((set, shorter), shortened_ns)) in
         found.iter_mut().zip(sets.iter().zip(&shorter).zip(lengths))
     {
@@ -167,8 +154,7 @@ fn measured(
         let shortened_ns = if only_shortens { *length_ns } else { shortened_ns };
         if is_catching_up(shortened_ns, unchanged_ns) {
             let from_ns = Some(observed_start_ns(graph, window));
-            let own = std::slice::from_ref(set);
-            *length_ns = lengths_from(about, latencies_ns, own, from_ns, progress)?[0];
+            *length_ns = try_all(std::slice::from_ref(set), from_ns)?[0];
             *measured = Measured { changes: set.clone(), from_ns, most_ns: None };
         } else if only_shortens {
             measured.most_ns = Some(unchanged_ns);
@@ -217,13 +203,17 @@ impl Retimed {
         Ok(Self { rows, times_ns, from_ns, start_ns, end_ns })
     }
 
+    fn length_ns(&self) -> i64 {
+        self.end_ns - self.start_ns
+    }
+
     /// Moves the start of the window so that it has at most this length.
     fn shorten_to(&mut self, most_ns: i64) {
         self.start_ns = self.start_ns.max(self.end_ns - most_ns);
     }
 
     fn answer(self, graph: &Graph, window: &Window, latencies_ns: &[i64]) -> WhatIf {
-        let makespan_ns = self.end_ns - self.start_ns;
+        let makespan_ns = self.length_ns();
         let latencies_ns = self.rows.latencies_ns(latencies_ns, graph, self.from_ns);
         let reached_by = pass::reached_by(graph, &latencies_ns, &self.times_ns);
         let schedule = Schedule { times_ns: Some(self.times_ns), reached_by: Some(reached_by) };

@@ -15,7 +15,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 use std::ops::{Range, RangeInclusive};
 
-use super::known_waits;
+use super::known_waits::known_waits;
 use crate::graph::facts::Facts;
 use crate::graph::model::limits;
 use crate::ids::{Order, row_in_column};
