@@ -111,7 +111,7 @@ def test_remedies_that_were_applied_together_are_not_told_apart(tmp_path):
     Run(program, Machine(seed=1)).write(tmp_path / "base.json")
     after = edited(edited(program, _with_workers), _without_item)
     Run(after, Machine(seed=1)).write(tmp_path / "new.json")
-    found = longpole.diff(tmp_path / "base.json", tmp_path / "new.json", as_recorded=True)
+    found = longpole.diff(tmp_path / "base.json", tmp_path / "new.json")
     assert len(found.predictions) > 1
     assert not any(row.is_alone for row in found.predictions)
     assert "predicted" not in found.sentence

@@ -84,26 +84,30 @@ def predictions(
     if measured is None or "inconclusive" in {base.status, new.status}:
         return ()
     first: dict[str, Remedy] = {}
+    unlisted: dict[str, Remedy] = {}
     for remedy in base.remedies:
         is_hidden = left_out is None or remedy.remedy in left_out
-        if (
-            remedy.surely_saves
-            and (remedy.is_listed or is_gone(remedy))
-            and (not is_hidden or _is_signed(remedy, contents))
-        ):
-            first.setdefault(remedy.remedy, remedy)
+        if remedy.surely_saves and (not is_hidden or _is_signed(remedy, contents)):
+            (first if remedy.is_listed else unlisted).setdefault(remedy.remedy, remedy)
     replacing = {one.id for one in remedies() if one.replaces_launches}
     has_launches = any(
         row.what == "launches" and row.new > _LAUNCHES_LEFT * row.base for row in counts
     )
     left = {row.remedy: max(row.gain.duration_ns, 0) for row in reversed(new.remedies)}
-    applied = [
-        (row, left.get(row.remedy, 0))
-        for row in first.values()
-        if left.get(row.remedy, 0) <= _APPLIED * row.gain.duration_ns
-        and not (row.remedy in replacing and has_launches)
-        and _has_signature(row, contents, measured, is_rewritten=is_rewritten)
-        and (_is_signed(row, contents) or row.remedy in replacing or is_gone(row))
+
+    def applied_of(rows: Iterable[Remedy]) -> list[tuple[Remedy, int]]:
+        return [
+            (row, left.get(row.remedy, 0))
+            for row in rows
+            if left.get(row.remedy, 0) <= _APPLIED * row.gain.duration_ns
+            and not (row.remedy in replacing and has_launches)
+            and _has_signature(row, contents, measured, is_rewritten=is_rewritten)
+            and (_is_signed(row, contents) or row.remedy in replacing or is_gone(row))
+        ]
+
+    # A remedy without a place in the plan may be an alternative to a line of it.
+    applied = applied_of(first.values()) or [
+        it for it in applied_of(unlisted.values()) if is_gone(it[0])
     ]
     certain = [(row, left_ns) for row, left_ns in applied if row.effort != "kernel"]
     applied = certain or applied

@@ -231,9 +231,20 @@ fn the_caller_can_stop_while_threads_read() {
     assert!(matches!(error.kind(), longpole_core::error::ErrorKind::Cancelled));
 }
 
-/// Recorded traces, if available.
+// Recorded traces, if available.
+
 #[test]
-fn recorded_traces_are_the_same_to_several_threads() {
+fn small_recorded_traces_are_the_same_to_several_threads() {
+    are_the_same(|n_bytes| n_bytes <= 500_000);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn large_recorded_traces_are_the_same_to_several_threads() {
+    are_the_same(|n_bytes| n_bytes > 500_000);
+}
+
+fn are_the_same(is_chosen: impl Fn(usize) -> bool) {
     let files = recorded(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
     if files.is_empty() {
         let _ = writeln!(std::io::stderr(), "skipped: no recorded traces beside the repository");
@@ -241,6 +252,9 @@ fn recorded_traces_are_the_same_to_several_threads() {
     }
     for file in files {
         let bytes = std::fs::read(&file).unwrap();
+        if !is_chosen(bytes.len()) {
+            continue;
+        }
         let part_bytes = if bytes.len() > 500_000 { 100_000 } else { 2_000 };
         for arguments in [Arguments::Ids, Arguments::Default] {
             for strict in [false, true] {
