@@ -99,7 +99,7 @@ class Said:
         assert expected in text
 
     def _write(self, text: str | None) -> bool:
-        """Put a text in the place of the sentence asked last, if that is wanted."""
+        """Write a text for the sentence compared last, if writing is on; return whether it did."""
         if text is None or not _writes():
             return False
         sentences = known()

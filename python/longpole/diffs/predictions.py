@@ -105,10 +105,9 @@ def predictions(
             and (_is_signed(row, contents) or row.remedy in replacing or is_gone(row))
         ]
 
-    # A remedy without a place in the plan may be an alternative to a line of it.
-    applied = applied_of(first.values()) or [
-        it for it in applied_of(unlisted.values()) if is_gone(it[0])
-    ]
+    # A remedy outside the plan may be an alternative to a line of it, which then explains it.
+    gone = filter(is_gone, unlisted.values())
+    applied = applied_of(first.values()) or applied_of(gone)
     certain = [(row, left_ns) for row, left_ns in applied if row.effort != "kernel"]
     applied = certain or applied
     # Remedies that together predict much less than the gain are not its cause.

@@ -83,7 +83,7 @@ class RankRemedy:
     """Which times `duration_ns` and `changed_ns` have; `own_ns` and `median_ns` are as recorded.
     `recorded` if what recording cost is unknown, or the cause is taken from the recorded path."""
     host: str | None = None
-    """Name of the machine, if the trace contains it."""
+    """Host name of the machine; None if the trace does not contain it."""
     device: int | None = None
     """Number of the device that the rank works on; None if unknown, or of several."""
     device_name: str | None = None
