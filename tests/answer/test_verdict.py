@@ -406,6 +406,7 @@ def test_a_verdict_is_plain_data():
         "plan",
         "gains",
         "gaps",
+        "start_up",
         "steps",
         "remedy_steps",
         "window",

@@ -341,6 +341,8 @@ def _of_page(it: Surfaces) -> Checks:
         yield f"{line['remedy']} on the page", _letters(line["advice"]) in _letters(told)
     sentence = verdict["plan"]["sentence"]
     yield "total on the page", _letters(sentence) in _letters(told)
+    start_up = (verdict["start_up"] or {}).get("sentence", "")
+    yield "start-up on the page", _letters(start_up) in _letters(told)
     sides = verdict["limit"].get("sides", [])
     tile = re.search(r"Limited by (.{0,40})", told)
     if len(sides) == 1 and verdict["limit"]["kind"] == "sides":

@@ -32,6 +32,7 @@ OTHER_FILES = {
     "rooflines",
     "sides",
     "spans",
+    "start_up",
 }
 
 

@@ -65,10 +65,11 @@ def _best(facts: Facts) -> float:
 
 def planned_line(found: Found, saved: str, module: str | None = None) -> str:
     """Return a remedy as a line: what to change, what shows it, what it saves, where to look."""
-    evidence = f": {found.evidence}; " if found.evidence else ": "
+    saved = "" if found.takes is not None else saved
+    evidence = ": " + "; ".join(filter(None, [found.evidence, saved]))
     inside = f", in {module}" if module else ""
     where = f" (event {found.events[0]}{inside})" if found.events else ""
-    return f"{found.advice}{evidence}{saved}{where}."
+    return f"{found.advice}{evidence}{where}."
 
 
 def saving(row: Gained) -> str:

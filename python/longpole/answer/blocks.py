@@ -13,7 +13,7 @@ from longpole.words.wording import count, duration, whole_percent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from longpole.answer.findings import Findings, Remedy
+    from longpole.answer.findings import Findings, Remedy, StartUp
     from longpole.report.blocks import Block
 
 # Missing records that determine an upper bound; it is explained if it is at least the first share,
@@ -45,7 +45,13 @@ def beside_remedies(verdict: Findings) -> list[str]:
     n_lines = len(verdict.plan.lines)
     caveat = [verdict.caveat] if verdict.caveat else []
     basis = basis_of(verdict) if n_lines else []
-    return [*verdict.actions[n_lines:], *none_of(verdict), *caveat, *basis]
+    start_up = told_of(verdict.start_up)
+    return [*verdict.actions[n_lines:], *none_of(verdict), *start_up, *caveat, *basis]
+
+
+def told_of(start_up: StartUp | None) -> list[str]:
+    """Return the sentence about start-up that the plan leaves out."""
+    return [start_up.sentence] if start_up is not None and start_up.sentence else []
 
 
 def none_of(verdict: Findings) -> list[str]:

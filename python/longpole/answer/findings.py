@@ -160,6 +160,22 @@ class Gap(Data):
 
 
 @dataclass(frozen=True, slots=True)
+class StartUp(Data):
+    """One-time work in the windows, such as loading kernels, which no saving includes."""
+
+    duration_ns: int
+    share: float
+    """Its share of all windows."""
+    is_answer: bool
+    """Whether it takes most of the time, so that the only line of the plan is to record a later
+    step."""
+    sentence: str
+    """How long it takes and what it is; empty if the line of the plan says so."""
+    events: tuple[int, ...]
+    """Rows of `Trace.events` that show it best."""
+
+
+@dataclass(frozen=True, slots=True)
 class Findings(Data):
     """What limits a program, and what to do about it."""
 
@@ -173,6 +189,8 @@ class Findings(Data):
     """How much shorter it would be without each side; empty if the trace does not show it."""
     gaps: tuple[Gap, ...]
     """Unexplained time left out of lengths and gains, longest first."""
+    start_up: StartUp | None
+    """One-time work in the windows; null if it takes little of them."""
     steps: tuple[int, ...]
     """The steps that the gains of the sides cover together."""
     remedy_steps: tuple[int, ...]

@@ -111,5 +111,12 @@ def _told(
         hopeful_changes=(),
         events=tuple(found.events),
         told=planned_line(found, saves, short_name(module, _WIDEST) if module else None),
-        saves=(then.low, then.high, saves) if then else (0.0, 0.0, saves),
+        saves=_saves(found, then, saves),
     )
+
+
+def _saves(found: Found, then: Saving | None, told: str) -> tuple[float, float, str]:
+    """Return least and most saving of a line, and its words; of start-up, the share it takes."""
+    if found.takes is not None:
+        return found.takes, found.takes, f"takes {whole_percent(found.takes)}"
+    return (then.low, then.high, told) if then else (0.0, 0.0, told)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, cast
 
 from longpole.answer.actions import actions, is_searched, saving
 from longpole.answer.advice import advice
-from longpole.answer.blocks import verdict_blocks
+from longpole.answer.blocks import told_of, verdict_blocks
 from longpole.answer.findings import Findings, Gap, Plan, Remedy, Span, Uncertainty
 from longpole.answer.missing import step_range_ns
 from longpole.answer.plan import plan_in, would_save
 from longpole.answer.sentences import caveat, limit_words, sentence
+from longpole.answer.start_up import start_up_in
 from longpole.remedies.catalogue import RemedyId, gained
 from longpole.remedies.limits import NoDevice, limit_of, with_cost
 from longpole.report.blocks import Notes
@@ -33,7 +34,7 @@ class Verdict(Findings):
     """The bottleneck of a program, and what to do about it."""
 
     def __str__(self) -> str:
-        beside = (self.caveat, self.recorded)
+        beside = (*told_of(self.start_up), self.caveat, self.recorded)
         return " ".join([self.sentence, *self.actions, *filter(None, beside)])
 
     def blocks(self) -> list[Block]:
@@ -102,6 +103,7 @@ def verdict_of(parts: VerdictParts, facts: Facts) -> Verdict:
         plan=plan,
         gains=parts["gains"],
         gaps=tuple(Gap(gap["duration_ns"], gap["event"], gap["busy_ns"]) for gap in parts["gaps"]),
+        start_up=start_up_in(facts) if is_searched(parts) else None,
         steps=tuple(parts["numbers"]),
         remedy_steps=facts.numbers,
         window=_window(parts),

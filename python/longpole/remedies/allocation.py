@@ -43,14 +43,14 @@ _MEMORY_MODULE: Final = "torch/cuda/memory.py"
 
 
 def _find(facts: Facts) -> Iterator[Found]:
-    calls = facts.calls("allocate", "free")
-    frees = facts.calls("free")
+    first = {*facts.creates_context()}
+    calls = [call for call in facts.calls("allocate", "free") if call.event not in first]
+    frees = [call for call in facts.calls("free") if call.event not in first]
     is_steady = len({call.window for call in calls}) >= _STEADY * facts.n_windows
     if (
-        facts.creates_context()
-        or not calls
+        not calls
         or not is_steady
-        or _is_start_up(facts)
+        or allocates_once(facts)
         or not facts.is_worth(sum(call.duration_ns for call in calls))
     ):
         return
@@ -74,7 +74,7 @@ def _find(facts: Facts) -> Iterator[Found]:
     )
 
 
-def _is_start_up(facts: Facts) -> bool:
+def allocates_once(facts: Facts) -> bool:
     """Whether the only window is a program that starts, and not a loop.
 
     It allocates once, and a free before that is of a library that makes its handle.

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.engine.critical_path.changes import Insert
 from longpole.remedies.gains import extended, gains_after, gains_of, measured, unmeasured
+from longpole.remedies.gone import removed_by
 from longpole.remedies.limits import sides_of
 from longpole.remedies.model import EFFORTS, Found, Remedy
 from longpole.remedies.plan import Plan, Search, lines_of, most_of, plan_of
+from longpole.remedies.start_up import start_up
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -189,7 +191,15 @@ def _searched(facts: Facts) -> Search:
 
 
 def _search(facts: Facts) -> Search:
-    return Search.of(facts, remedies())
+    return Search.of(_without_start_up(facts), remedies())
+
+
+def _without_start_up(facts: Facts) -> Facts:
+    """Return the facts without start-up that is named by itself."""
+    found = start_up(facts)
+    if found is None or found.is_most:
+        return facts
+    return facts.without(removed_by(facts, found.changes), ())
 
 
 def _alone(facts: Facts) -> tuple[list[Gained], list[str]]:

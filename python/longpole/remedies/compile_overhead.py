@@ -31,12 +31,11 @@ _STEADY: Final = 0.6
 
 
 def _find(facts: Facts) -> Iterator[Found]:
-    rows = _outermost([*facts.operators(*COMPILING), *facts.annotations(*COMPILING)])
+    rows = facts.once(_compilations)
     total_ns = sum(row.duration_ns for row in rows)
-    if not rows or not facts.is_worth(total_ns):
+    if not rows or compiled_once(facts) or not facts.is_worth(total_ns):
         return
-    compiling = {row.window for row in rows}
-    recurs = len(compiling) >= max(_STEADY * facts.n_windows, 2) or _compiles_later(facts, rows[0])
+    recurs = _recurs(facts, rows)
     n_each = max(round(facts.per_window(len(rows))), 1)
     mean_ns = round(facts.per_window(total_ns))
     with_dynamo = _outermost([*rows, *_around(facts, rows)])
@@ -55,8 +54,23 @@ def _find(facts: Facts) -> Iterator[Found]:
     )
 
 
+def compiled_once(facts: Facts) -> list[OnThread]:
+    """List the compilations in the windows, if there are none outside; empty if they recur."""
+    rows = facts.once(_compilations)
+    is_once = rows and not _recurs(facts, rows) and not _others(facts, rows[0])
+    return rows if is_once else []
+
+
+def _compilations(facts: Facts) -> list[OnThread]:
+    return _outermost([*facts.operators(*COMPILING), *facts.annotations(*COMPILING)])
+
+
+def _recurs(facts: Facts, rows: list[OnThread]) -> bool:
+    compiling = {row.window for row in rows}
+    return len(compiling) >= max(_STEADY * facts.n_windows, 2) or _compiles_later(facts, rows[0])
+
+
 def _advice(facts: Facts, rows: list[OnThread], *, recurs: bool) -> str:
-    later = f"ecord a later step, with {facts.options.schedule}"
     if recurs and _shapes_differ(facts, {row.window for row in rows}):
         return (
             "Compile once for all shapes (`torch.compile(..., dynamic=True)`), which differ "
@@ -65,9 +79,8 @@ def _advice(facts: Facts, rows: list[OnThread], *, recurs: bool) -> str:
     why = "find out why functions are compiled again (`TORCH_LOGS=recompiles`)"
     if recurs:
         return f"{why[0].upper()}{why[1:]}, and compile them once"
-    if _others(facts, rows[0]):
-        return f"If every {facts.unit} compiles, {why}; otherwise r{later}"
-    return f"R{later}"
+    later = f"record a later step, with {facts.options.schedule}"
+    return f"If every {facts.unit} compiles, {why}; otherwise {later}"
 
 
 def _others(facts: Facts, row: OnThread) -> list[int]:
@@ -131,6 +144,6 @@ REMEDY: Final = Remedy(
     needs="operators or annotations of torch",
     seen_by="`_compile.compile_inner` or `entire_frame_compile` in the steps",
     change="the compilations; at most all that dynamo does around them",
-    not_when="everything is compiled before the recorded steps",
+    not_when="everything is compiled before the recorded steps, or once in them (see `warm_up`)",
     find=_find,
 )

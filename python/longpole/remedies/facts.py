@@ -82,8 +82,10 @@ _DIRECTION: Final = re.compile(
 # Share of a window that some Python function takes, if stacks are recorded.
 _LONG_FUNCTION: Final = 0.01
 
-# Minimum share of a window for a call to be examined.
+# The first call that needs the GPU creates a context if it takes this share of the windows, or this
+# time.
 _MUCH: Final = 0.4
+_LEAST_CONTEXT_NS: Final = 50_000_000
 
 
 class Facts:
@@ -336,9 +338,10 @@ class Facts:
             return []
         name, _, _, longest, role, is_first_use = self.parts["busiest"]
         is_call = role is not None and role not in {"launch", "graph_launch"}
-        if not is_call or not is_first_use or longest < _MUCH:
+        least = min(_MUCH, _LEAST_CONTEXT_NS / max(self.mean_ns * self.n_windows, 1))
+        if not is_call or not is_first_use or longest < least:
             return []
-        rows = self.long_events(_MUCH / 2)
+        rows = self.long_events(least / 2)
         return self.longest((row for row in rows if self.name(row.event) == name), 1)
 
     @property

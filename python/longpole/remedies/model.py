@@ -74,6 +74,9 @@ class Found:
     """Effort at this place, if it is not that of the remedy."""
     is_upper_bound: bool | None = None
     """As for the remedy, if this place differs."""
+    takes: float | None = None
+    """Share of the time that this takes, if it is start-up: it is the only line of the plan then,
+    which tells that share and no saving."""
 
 
 @dataclass(frozen=True, kw_only=True)

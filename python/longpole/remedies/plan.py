@@ -257,6 +257,9 @@ class _Tried(NamedTuple):
 def plan_of(facts: Facts, search_of: SearchOf, alone: Mapping[Key, float]) -> Plan:
     """Choose the lines of the plan; `alone` is what each place saves by itself."""
     search = search_of(facts)
+    start_up = [one for one in search.candidates() if one.found.takes is not None]
+    if start_up:
+        return Plan(_lines(facts, start_up[:1]))
     state = _State(search)
     last = _tried(state, alone)
     opened = _opened(state, last)

@@ -10,7 +10,7 @@ from longpole.remedies.compile_overhead import COMPILING, DYNAMO
 from longpole.remedies.interpreter_lock import VIEWS
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.modules import is_of_profiler
-from longpole.remedies.warm_up import MAKERS, captures
+from longpole.remedies.start_up import MAKERS, captures
 from longpole.words.wording import count, duration, short_name
 
 if TYPE_CHECKING:

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from longpole.answer import Remedy, Verdict
-from longpole.answer.blocks import basis_of, none_of, plan_blocks, ranked, rest_of, with_gaps
+from longpole.answer.blocks import (
+    basis_of,
+    none_of,
+    plan_blocks,
+    ranked,
+    rest_of,
+    told_of,
+    with_gaps,
+)
 from longpole.answer.sentences import catching_up
 from longpole.cli.answer import exit_codes
 from longpole.cli.answer.inputs import name_of
@@ -259,6 +267,7 @@ def _ranking(name: str, trace: Trace, found: Found) -> Answer:
 def _beside_plan(verdict: Verdict, others: Sequence[Remedy]) -> list[Block]:
     """Show the remedies outside the plan, and what the search covered."""
     none, basis = none_of(verdict), basis_of(verdict) if verdict.remedies else []
+    none += told_of(verdict.start_up)
     blocks: list[Block] = [Notes(none)] if none else []
     if others:
         blocks += [Sentence(_OTHERS if verdict.plan.lines else _MAY), ranked(others)]
