@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.answer.advice import mostly_stopped
+from longpole.answer.advice import MOST_OPEN, mostly_stopped, narrowing
 from longpole.answer.spent import spent_on, what_to_record
 from longpole.remedies.limits import sides_of, status_of
 from longpole.words.wording import duration, duration_range, listing
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from longpole.answer.findings import Plan
     from longpole.remedies.catalogue import Gained
     from longpole.remedies.facts import Facts
-    from longpole.remedies.gains import Gain
+    from longpole.remedies.gains import Gain, Saving
     from longpole.remedies.model import Found
     from longpole.remedies.parts import VerdictParts
     from longpole.remedies.plan import Line
@@ -27,9 +27,6 @@ _ENOUGH: Final = 0.4
 
 # An interval narrower than this is shown as one number, which is then within a percent of its ends.
 _ALIKE: Final = 0.01
-
-# A wider one says only what is certain and what is possible.
-_OPEN: Final = 0.4
 
 
 def is_searched(parts: VerdictParts) -> bool:
@@ -87,6 +84,19 @@ def saving_then(line: Line, *, is_first: bool) -> str:
     return f"{'' if is_first else 'then '}saves {between(low, line.then.high)}"
 
 
+def is_open(gain: Gain | Saving) -> bool:
+    """Whether an interval is so wide that its upper bound is not told."""
+    return gain.high - gain.low > MOST_OPEN and round(100 * gain.low) > 0
+
+
+def narrowed(line: Line, parts: VerdictParts) -> str:
+    """Return a sentence on what to record if it is open how much a line saves; or nothing."""
+    known = [narrowing(parts, fact) for fact in (line.gain.high_by, line.gain.low_by)]
+    why, advice = next(filter(None, known), ("", ""))
+    is_told = is_open(line.then) and line.found.takes is None
+    return f" How much more is open, as {why}. {advice}." if is_told and why else ""
+
+
 def left_ns(gain: Gain, length_ns: int) -> tuple[int, int]:
     """Return the shortest and the longest time that a gain leaves of a length."""
     return max(round((1 - gain.high) * length_ns), 0), round((1 - gain.low) * length_ns)
@@ -95,7 +105,9 @@ def left_ns(gain: Gain, length_ns: int) -> tuple[int, int]:
 def total(gain: Gain, length_ns: int, *, is_certain: bool, each: str = "") -> str:
     """Return what the lines of a plan save together, as lengths and shares."""
     clause = "" if is_certain else ", if each is possible"
-    lengths = f"{duration(length_ns)} -> {duration_range(*left_ns(gain, length_ns))}"
+    least_ns, most_ns = left_ns(gain, length_ns)
+    left = f"{duration(most_ns)} or less" if is_open(gain) else duration_range(least_ns, most_ns)
+    lengths = f"{duration(length_ns)} -> {left}"
     return f"Together: {lengths}{each} ({between(gain.low, gain.high)}){clause}."
 
 
@@ -108,8 +120,11 @@ def between(low: float, high: float) -> str:
     ('25 to 38 %', '83 %', 'up to 20 %', 'less than 1 %')
     >>> between(0.074, 0.089)
     '7 to 9 %'
+
+    Of a wider one, only what is certain.
+
     >>> between(0.34, 0.9)
-    'at least 34 %, at most 90 %'
+    'at least 34 %'
     """
     least, most = round(100 * low), round(100 * high)
     if most <= 0:
@@ -118,6 +133,6 @@ def between(low: float, high: float) -> str:
         return f"up to {most} %"
     if high - low < _ALIKE or least == most:
         return f"{50 * (low + high):.0f} %"
-    if high - low > _OPEN:
-        return f"at least {least} %, at most {most} %"
+    if high - low > MOST_OPEN:
+        return f"at least {least} %"
     return f"{least} to {most} %"

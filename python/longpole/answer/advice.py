@@ -71,6 +71,9 @@ LEAST_GAIN: Final = 0.05
 # If more of the host time has no recorded event, the function is unknown.
 MOSTLY_UNNAMED: Final = 0.5
 
+MOST_OPEN: Final = 0.4
+"""An interval of a gain that is wider than this share of the step is not a verdict."""
+
 # If more of the window lies after the end of the recording, that is reported first.
 _MUCH_STOPPED: Final = 0.4
 

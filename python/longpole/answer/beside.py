@@ -76,8 +76,8 @@ def _graph_gaps(parts: VerdictParts) -> str:
     graph = options_of(parts["profiler"], is_of_server=parts["is_of_server"]).graph
     share = whole_percent(parts["uncertainty"]["graph_gaps"])
     return (
-        f'{share} of the path is gaps in {graph}s, cause not recorded; only "at most" counts '
-        "them as kernels."
+        f"{share} of the path is gaps in {graph}s, cause not recorded; what is certain does not "
+        "count them as kernels."
     )
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from longpole.answer.actions import is_searched, left_ns, planned_line, saving, saving_then, total
+from longpole.answer.actions import (
+    is_searched,
+    left_ns,
+    narrowed,
+    planned_line,
+    saving,
+    saving_then,
+    total,
+)
 from longpole.answer.findings import Plan, PlanLine
 from longpole.answer.missing import told_ns
 from longpole.remedies.catalogue import RemedyId, gained, planned
@@ -76,8 +84,11 @@ def _line(facts: Facts, plan: Chosen, place: int) -> PlanLine:
     line = plan.lines[place]
     others = [key for key, of in plan.alternatives.items() if of == place]
     others = [key for key in others if key[0] != line.remedy.id]
+    saved = saving_then(line, is_first=place == 0)
+    told = _told(facts, line.remedy, line.found, saved, line.then)
     return replace(
-        _told(facts, line.remedy, line.found, saving_then(line, is_first=place == 0), line.then),
+        told,
+        told=f"{told.told}{narrowed(line, facts.parts)}",
         sides=line.gain.sides,
         gain=line.gain,
         instead_of=tuple(dict.fromkeys(RemedyId(name) for name, _ in others)),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from longpole.answer.advice import (
     LEAST_GAIN,
+    MOST_OPEN,
     ends_in_time,
     limiting,
     mostly_stopped,
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
 # many times as much.
 _LITTLE: Final = 0.25
 _HIDDEN: Final = 3.0
-
-MOST_OPEN: Final = 0.4
-"""An interval of a gain that is wider than this share of the step is not a verdict."""
 
 _NOUNS: Final[dict[Side, str]] = {
     "kernels": "the kernels",
@@ -126,8 +124,8 @@ def _open(parts: VerdictParts, side: Side) -> str | None:
     certain = percent(gain.low) if gain.low >= WORTH_SAYING else "little"
     why, advice = open_by
     return (
-        f"{window(parts)}; {_NOUNS[side]} may limit it: {certain} is certain, at most "
-        f"{percent(gain.high)}, as {why}. {advice}."
+        f"{window(parts)}; {_NOUNS[side]} may limit it: {certain} is certain, and more is open, as "
+        f"{why}. {advice}."
     )
 
 

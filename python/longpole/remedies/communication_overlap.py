@@ -32,8 +32,8 @@ def _find(facts: Facts) -> Iterator[Found]:
     others = [work for work in facts.kernels if work.kind != "communication"]
     total_ns, others_ns = (sum(work.duration_ns for work in rows) for rows in (works, others))
     hidden = min(others_ns / max(total_ns, 1), 1.0)
-    hides = "all" if others_ns >= total_ns else duration(round(facts.per_window(others_ns)))
-    takes = f"it takes {duration(round(facts.per_window(total_ns)))} {facts.each}"
+    hides = "all" if others_ns >= total_ns else duration(facts.told_ns(others))
+    takes = f"it takes {duration(facts.told_ns(works))} {facts.each}"
     yield Found(
         careful=[Scale(by=1 - _CAREFUL * hidden, kind="communication")],
         hopeful=[Scale(by=1 - hidden, kind="communication")],

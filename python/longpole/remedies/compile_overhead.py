@@ -37,7 +37,6 @@ def _find(facts: Facts) -> Iterator[Found]:
         return
     recurs = _recurs(facts, rows)
     n_each = max(round(facts.per_window(len(rows))), 1)
-    mean_ns = round(facts.per_window(total_ns))
     with_dynamo = _outermost([*rows, *_around(facts, rows)])
     yield Found(
         careful=[Drop(time_ranges=[row.time_range for row in rows])],
@@ -45,7 +44,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         advice=_advice(facts, rows, recurs=recurs),
         evidence=(
             f"{count(n_each, 'compilation')} {facts.in_each} "
-            f"{'takes' if n_each == 1 else 'take'} {duration(mean_ns)}"
+            f"{'takes' if n_each == 1 else 'take'} {duration(facts.told_ns(rows))}"
             if recurs
             else f"{count(len(rows), 'function is', 'functions are')} compiled, in "
             f"{duration(total_ns)}"

@@ -164,7 +164,6 @@ def _found(facts: Facts, function: str | None, runs: list[list[_Call]]) -> Found
     names = Counter(facts.name(row.event) for row in calls)
     usual = min(names, key=lambda name: (-names[name], name))
     n_calls = count(max(round(facts.per_window(len(calls))), 1), "call")
-    mean_ns = round(facts.per_window(sum(row.duration_ns for row in calls)))
     rest = [it for run in runs for call in run[1:] for it in call.rest]
     all_of = [(run[0].row.lane, run[0].row.end_ns, run[-1].row.end_ns) for run in runs]
     idle = facts.once(_idle_workers)
@@ -178,7 +177,7 @@ def _found(facts: Facts, function: str | None, runs: list[list[_Call]]) -> Found
         ),
         evidence=(
             f"{n_calls} {facts.each} such as {short_name(usual, _WIDEST)} dispatch one operation "
-            f"each, in {duration(mean_ns)}; the compiled function is not measured"
+            f"each, in {duration(facts.told_ns(calls))}; the compiled function is not measured"
         ),
         name=function or usual,
         events=facts.longest(calls),

@@ -32,7 +32,7 @@ from longpole.remedies.recorded import (
     ThreadGap,
     activity,
 )
-from longpole.remedies.spans import Gone
+from longpole.remedies.spans import Gone, Spans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -83,7 +83,7 @@ _DIRECTION: Final = re.compile(
 _LONG_FUNCTION: Final = 0.01
 
 # The first call that needs the GPU creates a context if it takes this share of the windows, or this
-# time.
+# time and does not copy or wait.
 _MUCH: Final = 0.4
 _LEAST_CONTEXT_NS: Final = 50_000_000
 
@@ -338,7 +338,9 @@ class Facts:
             return []
         name, _, _, longest, role, is_first_use = self.parts["busiest"]
         is_call = role is not None and role not in {"launch", "graph_launch"}
-        least = min(_MUCH, _LEAST_CONTEXT_NS / max(self.mean_ns * self.n_windows, 1))
+        least = _MUCH
+        if role is not None and not role.endswith(("copy", "synchronize")):
+            least = min(_MUCH, _LEAST_CONTEXT_NS / max(self.mean_ns * self.n_windows, 1))
         if not is_call or not is_first_use or longest < least:
             return []
         rows = self.long_events(least / 2)
@@ -455,11 +457,11 @@ class Facts:
         captured = self._captured_operator(event) if event >= FIRST else None
         return self._recorded.names[event] if captured is None else captured.name
 
-    def named(self, name: str) -> Iterator[int]:
-        """Yield all events of a name in the trace, also those outside the windows; this is slow."""
+    def named(self, *names: str) -> Iterator[int]:
+        """Yield all events of some names in the trace, also outside the windows; this is slow."""
         with suppress(ValueError):  # no such event
             for event in count():
-                if self.core.name(event) == name:
+                if self.core.name(event) in names:
                     yield event
 
     def place(self, event: int) -> Place:
@@ -610,6 +612,30 @@ class Facts:
             return len(shown), sum(shown)
         total_ns = self.per_window(sum(row.duration_ns for row in works))
         return max(round(self.per_window(len(works))), 1), round(total_ns)
+
+    def told_ns(self, rows: Iterable[OnThread | ThreadGap | Activity]) -> int:
+        """Return the time in which any of these rows runs in the window whose length is told.
+
+        It is never longer than that. If the window has none of them, or answers tell the mean
+        length, it is their share of all windows, of the length that is told.
+        """
+        of_window: dict[int, list[OnThread | ThreadGap | Activity]] = defaultdict(list)
+        for row in rows:
+            of_window[row.window].append(row)
+        taken_ns = {window: self.taken_ns(of_one) for window, of_one in of_window.items()}
+        length_ns, _, _, total_ns = self.parts["lengths_ns"]
+        if self.parts["usual"] is not None and self.parts["usual"][2]:
+            length_ns = round(total_ns / self.parts["n_windows"])
+        elif self.shown in taken_ns:
+            return taken_ns[self.shown]
+        return round(sum(taken_ns.values()) / max(self.mean_ns * self.n_windows, 1) * length_ns)
+
+    def taken_ns(self, rows: Iterable[OnThread | ThreadGap | Activity]) -> int:
+        """Return the time in which any of these rows runs, until the end of their windows."""
+        return Spans(
+            (0, row.start_ns, min(row.start_ns + row.duration_ns, self.windows[row.window][1]))
+            for row in rows
+        ).total_ns
 
     def event_at(self, gap: ThreadGap) -> int | None:
         """Return what follows a gap, or what precedes it if the other begins in another window."""

@@ -22,7 +22,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         return
     loading = facts.annotations("enumerate(DataLoader)")
     gaps = [gap for gap in facts.gaps(1_000) if gap.is_loading]
-    waited_ns = round(facts.per_window(facts.within_ns(loading or gaps)))
+    waited_ns = facts.told_ns(loading or gaps)
     yield Found(
         careful=[Scale(by=_CAREFUL, kind="data_loading")],
         hopeful=[Drop(kind="data_loading")],

@@ -39,6 +39,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         case _:
             advice = "Load data in worker processes, prefetch, or decode on the GPU"
     mean_ns = round(facts.per_window(total_ns))
+    told = duration(facts.told_ns(loading or gaps))
     kept = 1 / _FEWEST_WORKERS
     if facts.parts["loader"] == "main_thread":
         rest_ns = max(facts.mean_then_ns - mean_ns, 0.0)
@@ -48,7 +49,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         hopeful=[Drop(kind="data_loading")],
         advice=advice,
         evidence=(
-            f"{facts.each_one} makes or awaits a batch for {duration(mean_ns)}"
+            f"{facts.each_one} makes or awaits a batch for {told}"
             f"{_where(facts, [row.time_range for row in loading or gaps], total_ns)}"
         ),
         events=facts.longest(loading)

@@ -146,7 +146,7 @@ def _found(
             if n_bytes
             else f"{count(max(n_copies, 1), 'copy', 'copies')} {facts.each} of a size "
             f"that was not recorded {'takes' if n_copies <= 1 else 'take'} "
-            f"{duration(round(facts.per_window(total_ns)))}"
+            f"{duration(facts.told_ns([row.work for row in copies]))}"
         ),
         name=facts.name(copies[0].work.event),
         events=facts.longest(row.work for row in copies),

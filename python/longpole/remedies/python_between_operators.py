@@ -142,7 +142,6 @@ def _found(facts: Facts, gaps: list[ThreadGap]) -> Found:
     )
     function = _function(facts, gaps)
     between = _between(facts, gaps)
-    mean_ns = round(facts.per_window(_total_ns(gaps)))
     n_gaps = max(round(facts.per_window(len({(gap.lane, gap.before) for gap in gaps}))), 1)
     return Found(
         careful=[Drop(time_ranges=time_ranges)],
@@ -157,7 +156,7 @@ def _found(facts: Facts, gaps: list[ThreadGap]) -> Found:
             else f"Shorten what the host does {between}"
         ),
         evidence=(
-            f"it takes {duration(mean_ns)} {facts.each} in {count(n_gaps, 'gap')} "
+            f"it takes {duration(facts.told_ns(gaps))} {facts.each} in {count(n_gaps, 'gap')} "
             "while the GPU waits"
         ),
         name=function[0] if function else between,

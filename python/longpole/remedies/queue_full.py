@@ -23,7 +23,7 @@ _LONGEST_NS: Final = 20_000
 
 
 def _find(facts: Facts) -> Iterator[Found]:
-    waiting = _waiting(facts)
+    waiting = waiting_for_room(facts)
     if not waiting or not facts.is_worth(sum(call.duration_ns for call in waiting)):
         return
     n_each = max(round(facts.per_window(len(waiting))), 1)
@@ -38,7 +38,7 @@ def _find(facts: Facts) -> Iterator[Found]:
     )
 
 
-def _waiting(facts: Facts) -> list[OnThread]:
+def waiting_for_room(facts: Facts) -> list[OnThread]:
     """List the long launches that begin while the queue of their stream is full."""
     launches = facts.calls("launch")
     calls = {row.event: row for row in launches if row.duration_ns > _LONGEST_NS}

@@ -93,20 +93,19 @@ def _find(facts: Facts) -> Iterator[Found]:
             best.append((total_ns, name, rows))
     known.clear()
     said = False
-    for total_ns, name, rows in sorted(best, key=lambda it: (-it[0], it[1]))[:_MOST_NAMES]:
+    for _, name, rows in sorted(best, key=lambda it: (-it[0], it[1]))[:_MOST_NAMES]:
         # Of nested functions, the outermost that launches nothing has the whole time.
         if known & {event for event, _, _ in facts.around(rows[0].event)}:
             continue
         known.update(row.event for row in rows)
         note, said = ("", True) if said else (_set_up(facts), True)
         n_calls = max(round(facts.per_window(len(rows))), 1)
-        mean_ns = round(facts.per_window(total_ns))
         yield Found(
             careful=[Drop(time_ranges=[row.time_range for row in rows])],
             advice=f"{_advice(facts, rows[0].event, name)}{note}",
             evidence=(
                 f"{count(n_calls, 'call')} {facts.in_each} "
-                f"{'takes' if n_calls == 1 else 'take'} {duration(mean_ns)} and "
+                f"{'takes' if n_calls == 1 else 'take'} {duration(facts.told_ns(rows))} and "
                 f"{'launches' if n_calls == 1 else 'launch'} nothing"
             ),
             name=name,

@@ -36,9 +36,8 @@ def _find(facts: Facts) -> Iterator[Found]:
     if facts.per_window(n_bytes) < _LEAST_BYTES or rate < _LINK_RATE:
         return
     events = [it.event for it in copies]
-    each = round(facts.per_window(n_bytes))
-    n_copies = count(round(facts.per_window(len(copies))), "copy", "copies")
-    took = duration(round(facts.per_window(total_ns)))
+    shown = [it for it in copies if it.window == max(facts.shown, 0)]
+    loaded = memory_size(sum(sizes[it] for it in shown))
     yield Found(
         careful=[Scale(by=_OF_HALF, kind="copy", events=events)],
         hopeful=[Scale(by=0.0, kind="copy", events=events)],
@@ -47,8 +46,8 @@ def _find(facts: Facts) -> Iterator[Found]:
             "bytes (8 bit instead of 16)"
         ),
         evidence=(
-            f"{n_copies} {facts.each} load {memory_size(each)} at {rate:.0f} GB/s, about the rate "
-            f"of the link, in {took}"
+            f"{count(len(shown), 'copy', 'copies')} {facts.each} load {loaded} at {rate:.0f} GB/s, "
+            f"about the rate of the link, in {duration(facts.taken_ns(shown))}"
         ),
         events=facts.longest(copies),
     )

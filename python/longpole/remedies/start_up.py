@@ -5,12 +5,14 @@ It is not a part of the program that a change can shorten: a later recording doe
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from longpole.engine.critical_path.changes import Drop
 from longpole.remedies.allocation import allocates_once
 from longpole.remedies.compile_overhead import compiled_once
 from longpole.remedies.gains import values_of
+from longpole.remedies.queue_full import waiting_for_room
 from longpole.remedies.spans import Spans
 from longpole.words.wording import count, duration, short_name, whole_percent
 
@@ -210,10 +212,8 @@ def _modules(facts: Facts) -> Iterator[Part]:
 
 
 def _first_launches(facts: Facts) -> Iterator[Part]:
-    """Yield the first launches of kernels, if they take long in a program that starts."""
-    if facts.n_windows > 1 or facts.unit == "step":
-        return
-    loading = [call for call, is_loading in _launches(facts) if is_loading]
+    """Yield the first launches of kernels, if they take long in the only window."""
+    loading = _loading(facts) if facts.n_windows == 1 else []
     if loading:
         what = "the first launch of a kernel, which most likely loads it"
         if len(loading) > 1:
@@ -222,20 +222,32 @@ def _first_launches(facts: Facts) -> Iterator[Part]:
         yield _of_calls(facts, loading, what, are_launches=True)
 
 
-def _launches(facts: Facts) -> Iterator[tuple[int, bool]]:
-    """Yield the first launch of each kernel, and whether it takes so long that it loads it.
+def _loading(facts: Facts) -> list[int]:
+    """List the first launches in the trace that take so long that they load their kernels.
 
     Other launches of the kernel do not take as long then.
     """
     launches: dict[str, list[int]] = {}
+    # A call that launches several kernels launches a graph.
+    launched = Counter(work.call for work in facts.kernels)
+    own = {call.event for call in facts.calls("launch") if launched[call.event] == 1}
     for work in sorted(facts.kernels, key=_in_time):
-        if work.call is not None:
+        if work.call in own:
             launches.setdefault(facts.name(work.event), []).append(work.call)
-    for first, *others in launches.values():
+    waiting = {call.event for call in facts.once(waiting_for_room)}
+    found: dict[str, int] = {}
+    for name, (first, *others) in launches.items():
         taken_ns = _length_ns(facts.place(first))
         lengths_ns = (_length_ns(facts.place(call)) for call in others if call != first)
         other_ns = min(lengths_ns, default=0)
-        yield first, taken_ns >= max(_LEAST_LOADING_NS, _LONGER * other_ns)
+        if first not in waiting and taken_ns >= max(_LEAST_LOADING_NS, _LONGER * other_ns):
+            found[name] = first
+    [(start_ns, _)] = facts.windows
+    if found and facts.parts["unit"] != "trace":
+        for event in facts.named(*found):
+            if facts.place(event).start_ns < start_ns:
+                found.pop(facts.name(event), None)
+    return [*found.values()]
 
 
 def _in_time(work: Activity) -> tuple[int, int]:
