@@ -77,7 +77,7 @@ def test_a_program_whose_kernels_are_slow_is_held_up_by_its_kernels(said):
 
 
 @pytest.mark.parametrize("earlier", ["relu", "add"])
-def test_the_longest_call_of_a_name_is_shown_with_its_likely_reason(earlier):
+def test_the_longest_call_of_a_name_is_shown_unless_it_starts_up(earlier):
     builder = TraceBuilder().step(0, (0, 1_000)).step(1, (1_000, 2_000))
     builder.launch(earlier, call=(10, 20), work=(30, 40), by="hipLaunchKernel")
     starts = [1_010, 1_030, *range(1_740, 1_920, 20)]
@@ -86,10 +86,12 @@ def test_the_longest_call_of_a_name_is_shown_with_its_likely_reason(earlier):
         work = (end_us + 2, end_us + 6)
         builder.launch(name, call=(start_us, end_us), work=work, by="hipLaunchKernel")
     actions = builder.read().verdict().actions
+    if earlier == "relu":
+        assert "the first launch of a kernel, which most likely loads it" in actions[0]
+        return
     line = next(line for line in actions if line.startswith("hipLaunchKernel takes"))
-    why = ", the first launch of its kernel, which probably loads it" if earlier == "relu" else ""
     told = re.escape("11 calls, one of which takes 70 %: event ")
-    found = re.search(rf"hipLaunchKernel takes 7\d % of the time \({told}(\d+){why}\)", line)
+    found = re.search(rf"hipLaunchKernel takes 7\d % of the time \({told}(\d+)\)", line)
     assert found, line
     assert builder.read().events["start_ns"][int(found[1])] == 1_030_000
 
@@ -266,8 +268,8 @@ LATER = "Record a later step, with schedule(wait=1, warmup=1, active=3)"
 @pytest.mark.parametrize(
     ("name", "once", "again"),
     [
-        ("cudaFree", LATER, f"{KEEP} (expandable_segments:True, no empty_cache()"),
-        ("hipFree", LATER, f"{KEEP} (no empty_cache() in the loop)"),
+        ("cudaFree", LATER, f"{KEEP} (a pool of memory that outlives the iteration)"),
+        ("hipFree", LATER, f"{KEEP} (a pool of memory that outlives the iteration)"),
         ("cudaHostAlloc", LATER, KEEP),
         ("cuModuleLoadData", LATER, "cuModuleLoadData takes 78 % of the time"),
         (

@@ -82,6 +82,7 @@ def test_no_cause_is_named_that_the_recorded_functions_exclude():
         if has_stacks:
             builder.python("train.py(3): step", (begin, begin + 995))
         builder.call("cudaMalloc", (begin + 10, begin + 400))
+        builder.operator("aten::mm", (begin + 490, begin + 515))
         builder.launch("gemm", call=(begin + 500, begin + 510), work=(begin + 515, begin + 550))
         builder.call("cudaFree", (begin + 600, begin + 990))
 

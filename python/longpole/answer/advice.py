@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from longpole.engine.windows import noun_of
 from longpole.remedies.limits import NoDevice, NotShown, Waits, sides_of
@@ -113,9 +113,12 @@ def _unlinked(recorded: RecordedParts, n_earlier: int) -> str:
 def options_in(parts: VerdictParts) -> Options:
     """Return the options to advise for the profiler of a trace.
 
-    If operators are missing on some threads, these include the option to record all threads.
+    If operators are missing on some threads, these include the option to record all threads. What
+    the trace was recorded with is left out.
     """
     options = options_of(parts["profiler"], is_of_server=parts["is_of_server"])
+    given: dict[str, Any] = dict.fromkeys(parts["in_use"], "")
+    options = options._replace(**given)
     if parts["recorded"]["n_silent_threads"] and options.all_threads:
         return options._replace(operators=options.all_threads)
     return options
@@ -207,7 +210,8 @@ def _better(parts: VerdictParts, options: Options) -> str | None:
         recorded = parts["recorded"]
         if recorded["n_silent_threads"] or not recorded["has_operators"]:
             return f"{options.operators} to name host work"
-        stacks = f"Python stacks ({options.stack}) to name the function"
-        return f"{stacks}; record without them for the time"
+        if options.stack:
+            stacks = f"Python stacks ({options.stack}) to name the function"
+            return f"{stacks}; record without them for the time"
     is_open = parts["uncertainty"]["rest"] > parts["uncertainty"]["unknown"] and "host" not in sides
     return f"with {options.waits}" if is_open and options.waits else None

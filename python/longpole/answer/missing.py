@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.answer.advice import advice, mostly_stopped, why
+from longpole.answer.advice import advice, mostly_stopped, options_in, why
 from longpole.answer.gains import MOST_WORDS, n_words
 from longpole.answer.served import described
 from longpole.engine.recording_cost import is_told, range_of, unused_timings
 from longpole.engine.windows import noun_of
 from longpole.remedies.gains import WORTH_SAYING
-from longpole.words.recording import options_of
 from longpole.words.wording import count, duration, duration_range, short_name, whole_percent
 
 if TYPE_CHECKING:
@@ -247,15 +246,16 @@ def _host(parts: VerdictParts) -> list[str]:
             f"{whole_percent(share)} of the time: compare all ranks to see who is late."
         )
     busiest, unnamed = parts["busiest"], parts["uncertainty"]["unnamed_host"]
-    stack = options_of(parts["profiler"], is_of_server=parts["is_of_server"]).stack
+    stack = options_in(parts).stack
+    shows = f"; {stack} shows the functions" if stack else ""
     if busiest is None and not parts["recorded"]["host"]:
-        told.append(f"No operator or call is recorded; {stack} shows the functions.")
+        told.append(f"No operator or call is recorded{shows}.")
         return told
     name, share, *_ = busiest or ("", 0.0)
     if share < unnamed:
         told.append(
-            f"The host is outside operators and calls for {whole_percent(unnamed)} of the time; "
-            f"{stack} shows the functions."
+            f"The host is outside operators and calls for {whole_percent(unnamed)} of the time"
+            f"{shows}."
         )
     if share >= min(unnamed, WORTH_SAYING):
         where = short_name(name, WIDEST_NAME)

@@ -37,9 +37,6 @@ _NEARLY: Final = 0.9
 # The second name is reported too if it has at least this share of the time of the first.
 _ALIKE: Final = 0.75
 
-# A first launch that takes less loads little.
-_LEAST_LOADING_NS: Final = 100_000
-
 
 def spent_on(facts: Facts) -> Iterator[str]:
     """Yield the operators or functions that take most of the limiting side's time."""
@@ -81,25 +78,14 @@ def _of_rest(facts: Facts) -> float:
 
 
 def _which(facts: Facts, name: str, share: float) -> str:
-    """Return the event that takes a share of all windows, and why it may take so long."""
+    """Return the event that takes a share of all windows."""
     long_ns = share * facts.mean_ns * facts.n_windows
     rows = facts.long_events(_NEARLY * share * facts.n_windows)
     named = [row for row in rows if facts.name(row.event) == name]
     if not named:
         return ""
     one = min(named, key=lambda row: (abs(row.duration_ns - long_ns), row.event))
-    is_loading = one.duration_ns >= _LEAST_LOADING_NS and _is_first_launch(facts, one)
-    why = ", the first launch of its kernel, which probably loads it" if is_loading else ""
-    return f": event {one.event}{why}"
-
-
-def _is_first_launch(facts: Facts, call: OnThread) -> bool:
-    """Whether a call launches a kernel that is not in the trace before."""
-    own = next((work for work in facts.kernels if work.call == call.event), None)
-    if own is None:
-        return False
-    name = facts.name(own.event)
-    return all(facts.place(row).start_ns >= own.start_ns for row in facts.named(name))
+    return f": event {one.event}"
 
 
 def _calls(facts: Facts, n_events: int) -> str:
@@ -206,10 +192,12 @@ def _host_to_record(facts: Facts, *, is_explained: bool) -> Iterator[str]:
     if is_named:
         is_of_one = parts["busiest"] is not None and parts["busiest"][1] >= _MOST_OF_IT
         is_unknown = not is_of_one and parts["loader"] is None and not facts.has_stacks
-        if recorded["has_operators"] and is_unknown and not is_explained:
+        is_known = not facts.options.stack or is_explained
+        if recorded["has_operators"] and is_unknown and not is_known:
             yield f"Which lines of Python call the operators is not recorded; record {stacks}."
     elif recorded["has_operators"] and not recorded["n_silent_threads"]:
-        yield f"Most host time is outside operators and calls; record {stacks}."
+        if facts.options.stack:
+            yield f"Most host time is outside operators and calls; record {stacks}."
     else:
         operators = f"record {facts.options.operators}"
         yield f"Most host time is outside runtime API calls and may be waiting; {operators}."

@@ -57,6 +57,7 @@ def with_trace(
     recorded_ns: int | None = None,
     n_earlier: int = 0,
     served: ServedSteps | None = None,
+    in_use: tuple[str, ...] = (),
 ) -> VerdictParts:
     """Add facts about the trace and the request that the core's results do not contain.
 
@@ -77,6 +78,7 @@ def with_trace(
         "recorded_ns": recorded_ns,
         "n_earlier": n_earlier,
         "served": served,
+        "in_use": in_use,
         "range_ns": None if between is None else between[1] - between[0],
     }
     return known

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from longpole.engine.critical_path.changes import Drop, RemoveWait, Scale
 from longpole.remedies.model import Found, Remedy
+from longpole.words.recording import ANY_MEMORY
 from longpole.words.wording import count
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ _MOSTLY: Final = 0.5
 _LEAST_AGAIN: Final = 2
 
 _EMPTYING: Final = "empty_cache"
+
+# Segments of torch's allocator that can be extended are mapped with these calls.
+_SEGMENTS: Final = "expandable_segments"
+_MAPPING: Final = ("cuMemMap", "hipMemMap")
 _MEMORY_MODULE: Final = "torch/cuda/memory.py"
 
 
@@ -93,14 +98,17 @@ def allocates_once(facts: Facts) -> bool:
 
 def _advice(facts: Facts) -> str:
     """Return what to do, without a cause that the recorded functions and calls contradict."""
+    is_of_torch = facts.is_of_torch
     hint = facts.options.memory
+    if hint and facts.parts["profiler"].startswith("torch") and not is_of_torch:
+        hint = ANY_MEMORY
     if hint and _is_uncached(facts):
-        return (
-            "Use a caching allocator (for torch, without PYTORCH_NO_CUDA_MEMORY_CACHING): each "
-            "operator allocates and frees its own memory"
-        )
-    if facts.has_stacks and not _empties(facts):
-        hint = ", ".join(part for part in hint.split(", ") if _EMPTYING not in part)
+        how = " (without PYTORCH_NO_CUDA_MEMORY_CACHING)" if is_of_torch else ""
+        return f"Use a caching allocator{how}: each operator allocates and frees its own memory"
+    refuted = [_EMPTYING] if facts.has_stacks and not _empties(facts) else []
+    refuted += [_SEGMENTS] if facts.calls_named(*_MAPPING) else []
+    if is_of_torch:
+        hint = ", ".join(part for part in hint.split(", ") if not any(it in part for it in refuted))
     return f"Keep the memory from step to step{f' ({hint})' if hint else ''}"
 
 

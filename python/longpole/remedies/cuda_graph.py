@@ -226,7 +226,8 @@ def _found(facts: Facts, runs: list[_Run]) -> Found:
 
 def _with(facts: Facts) -> str:
     """Return torch's name for a graph of launches, on devices that have it."""
-    return " (`torch.cuda.graph`)" if facts.options.vendor in {"NVIDIA", "AMD"} else ""
+    has_it = facts.is_of_torch and facts.options.vendor in {"NVIDIA", "AMD"}
+    return " (`torch.cuda.graph`)" if has_it else ""
 
 
 def _as_seen(facts: Facts, runs: list[_Run]) -> str:

@@ -61,7 +61,7 @@ def _find(facts: Facts) -> Iterator[Found]:
     yield Found(
         careful=replaced({it.event: it.duration_ns * _CAREFUL for it in vector}),
         hopeful=replaced(hopeful),
-        advice=f"Compute in 16 bit where accuracy allows ({_how(peaks)})",
+        advice=f"Compute in 16 bit where accuracy allows ({_how(facts, peaks)})",
         evidence=f"{takes} {_part(works, wide)} of the kernel time{others}",
         events=facts.longest(wide),
     )
@@ -75,8 +75,10 @@ def _half_peak(peaks: Peaks | None) -> float | None:
     return half if half is not None and half > 2 * peaks.vector["fp32"] else None
 
 
-def _how(peaks: Peaks) -> str:
+def _how(facts: Facts, peaks: Peaks) -> str:
     """Return how to run in the type that the device has tensor cores for."""
+    if not facts.is_of_torch:
+        return "bfloat16" if "bf16" in peaks.matrix else "float16"
     if "bf16" in peaks.matrix:
         return "`torch.autocast` with bfloat16"
     return "`torch.autocast` with float16, and a `GradScaler` in training"

@@ -142,6 +142,8 @@ class VerdictParts(_Parts):
     limit: Limit
     gains: dict[Side, Gain]
     """What removing each side gains."""
+    in_use: tuple[str, ...]
+    """Fields of `Options` that the trace was recorded with."""
     served: ServedSteps | None
     """What the steps are if an inference server marks them."""
     n_earlier: int

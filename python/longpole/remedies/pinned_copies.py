@@ -134,11 +134,7 @@ def _found(
     return Found(
         careful=careful,
         hopeful=hopeful,
-        advice=(
-            "Copy to the GPU with pinned memory and `non_blocking=True`, best while other work runs"
-            if is_from_host
-            else "Copy from the GPU into a pinned buffer with `non_blocking=True`"
-        ),
+        advice=_advice(facts, is_from_host=is_from_host),
         evidence=(
             f"{count(max(n_copies, 1), 'copy', 'copies')} of "
             f"{n_bytes / len(copies) / 1e6:,.1f} MB {facts.each} "
@@ -151,6 +147,16 @@ def _found(
         name=facts.name(copies[0].work.event),
         events=facts.longest(row.work for row in copies),
     )
+
+
+def _advice(facts: Facts, *, is_from_host: bool) -> str:
+    is_of_torch = facts.is_of_torch
+    if is_from_host:
+        how = "with pinned memory and `non_blocking=True`"
+        how = how if is_of_torch else "from pinned memory and asynchronously"
+        return f"Copy to the GPU {how}, best while other work runs"
+    how = "with `non_blocking=True`" if is_of_torch else "asynchronously"
+    return f"Copy from the GPU into a pinned buffer {how}"
 
 
 def _waits(facts: Facts, copies: Sequence[_Copy]) -> list[int]:

@@ -62,8 +62,10 @@ def _find(facts: Facts) -> Iterator[Found]:
     for gaps in sorted(of_place.values(), key=lambda gaps: -_total_ns(gaps)):
         is_usual = facts.n_windows <= len({gap.window for gap in gaps}) * 2
         are_few = facts.per_window(len(gaps)) <= _MOST_PER_WINDOW
-        if is_usual and are_few and facts.is_worth(_total_ns(gaps), _LEAST_OF_ALL):
-            found = _found(facts, gaps)
+        is_worth = facts.is_worth(_total_ns(gaps), _LEAST_OF_ALL)
+        left = facts.without_recording(gaps) if is_usual and are_few and is_worth else []
+        if left and facts.is_worth(_total_ns(left), _LEAST_OF_ALL):
+            found = _found(facts, left)
             if not is_of_profiler(found.name or ""):
                 yield found
 

@@ -95,7 +95,8 @@ def _find(facts: Facts) -> Iterator[Found]:
     said = False
     for _, name, rows in sorted(best, key=lambda it: (-it[0], it[1]))[:_MOST_NAMES]:
         # Of nested functions, the outermost that launches nothing has the whole time.
-        if known & {event for event, _, _ in facts.around(rows[0].event)}:
+        is_part = known & {event for event, _, _ in facts.around(rows[0].event)}
+        if is_part or len(facts.without_recording(rows)) < len(rows):
             continue
         known.update(row.event for row in rows)
         note, said = ("", True) if said else (_set_up(facts), True)

@@ -179,6 +179,7 @@ def _first_tensor(facts: Facts) -> Iterator[Part]:
         for row in facts.long_events(least_ns / max(facts.mean_ns, 1))
         if facts.name(row.event) in MAKERS and (first_ns is None or row.end_ns <= first_ns)
     ]
+    rows = facts.without_recording(rows)
     if rows:
         [longest, *_] = facts.longest(rows)
         name = facts.name(longest)
@@ -230,24 +231,24 @@ def _loading(facts: Facts) -> list[int]:
     launches: dict[str, list[int]] = {}
     # A call that launches several kernels launches a graph.
     launched = Counter(work.call for work in facts.kernels)
-    own = {call.event for call in facts.calls("launch") if launched[call.event] == 1}
+    own = {call.event: call for call in facts.calls("launch") if launched[call.event] == 1}
     for work in sorted(facts.kernels, key=_in_time):
         if work.call in own:
             launches.setdefault(facts.name(work.event), []).append(work.call)
     waiting = {call.event for call in facts.once(waiting_for_room)}
-    found: dict[str, int] = {}
+    found: dict[str, OnThread] = {}
     for name, (first, *others) in launches.items():
         taken_ns = _length_ns(facts.place(first))
         lengths_ns = (_length_ns(facts.place(call)) for call in others if call != first)
         other_ns = min(lengths_ns, default=0)
         if first not in waiting and taken_ns >= max(_LEAST_LOADING_NS, _LONGER * other_ns):
-            found[name] = first
+            found[name] = own[first]
     [(start_ns, _)] = facts.windows
     if found and facts.parts["unit"] != "trace":
         for event in facts.named(*found):
             if facts.place(event).start_ns < start_ns:
                 found.pop(facts.name(event), None)
-    return [*found.values()]
+    return [call.event for call in facts.without_recording([*found.values()])]
 
 
 def _in_time(work: Activity) -> tuple[int, int]:

@@ -103,11 +103,11 @@ def _found(facts: Facts, peaks: Peaks, products: list[_Product], *, is_convoluti
     of_time = vector_ns / (facts.mean_ns * facts.n_windows)
     takes = f"for {share(of_time)} of the time" if of_time <= 1 else "several at a time"
     what = "convolutions" if is_convolution else "products"
-    setting = (
-        "`torch.backends.cudnn.allow_tf32 = True`"
-        if is_convolution
-        else '`torch.set_float32_matmul_precision("high")`'
-    )
+    setting = "TF32"
+    if facts.is_of_torch:
+        of_products = '`torch.set_float32_matmul_precision("high")`'
+        of_convolutions = "`torch.backends.cudnn.allow_tf32 = True`"
+        setting = of_convolutions if is_convolution else of_products
     best = most_often(it.row for it in products)
     return Found(
         careful=replaced(careful),

@@ -545,6 +545,7 @@ class Trace(TraceTables):
         from longpole.answer.values import with_trace
         from longpole.remedies.facts import Facts
         from longpole.remedies.gains import gains_of_sides, hull
+        from longpole.words.recording import in_use
 
         window, step_name = question.core_window(), question.step_name
         with blaming(self.damage):
@@ -576,6 +577,7 @@ class Trace(TraceTables):
             recorded_ns=self._recorded_ns(window, step_name),
             n_earlier=n_earlier,
             served=self._served(given),
+            in_use=in_use(self.metadata),
         )
 
         def captures() -> CapturedKernels | None:

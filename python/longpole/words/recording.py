@@ -101,6 +101,9 @@ _OF_FRAMEWORK: Final = "the profiler of the framework"
 _FOLDER: Final = "keep the files in the folder of the profile, which names the rank"
 _SCHEDULE: Final = "schedule(wait=1, warmup=1, active=3)"
 
+ANY_MEMORY: Final = "a pool of memory that outlives the iteration"
+"""How a program of any framework keeps memory."""
+
 _TORCH: Final = Options(
     vendor="NVIDIA",
     device="activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
@@ -249,7 +252,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         graphs="CUDA graphs",
         graph="CUDA graph",
         no_counters="without performance counters (--gpu-metrics-devices)",
-        memory="a pool of memory that outlives the iteration",
+        memory=ANY_MEMORY,
         workers="the number of workers",
         prefetch="deeper prefetching",
         pinned="pinned memory and asynchronous copies",
@@ -272,7 +275,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         graphs="HIP graphs",
         graph="HIP graph",
         no_counters="without performance counters (--pmc)",
-        memory="a pool of memory that outlives the iteration",
+        memory=ANY_MEMORY,
         workers="the number of workers",
         prefetch="deeper prefetching",
         pinned="pinned memory and asynchronous copies",
@@ -295,7 +298,7 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
         graphs="HIP graphs",
         graph="HIP graph",
         no_counters="without performance counters",
-        memory="a pool of memory that outlives the iteration",
+        memory=ANY_MEMORY,
         workers="the number of workers",
         prefetch="deeper prefetching",
         pinned="pinned memory and asynchronous copies",
@@ -327,6 +330,21 @@ OPTIONS: Final[Mapping[Profiler, Options]] = {
     ),
 }
 """Options by profiler; an unknown profiler has those of torch."""
+
+
+# Arguments of torch's profiler that its traces tell, and what they record.
+_IN_USE: Final = {"with_stack": "stack", "record_shapes": "shapes", "profile_memory": "allocations"}
+
+
+def in_use(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the options that a trace was recorded with, by its metadata.
+
+    Examples
+    --------
+    >>> in_use({"with_stack": 1, "record_shapes": 0})
+    ('stack',)
+    """
+    return tuple(option for name, option in _IN_USE.items() if metadata.get(name) in (1, True))
 
 
 def options_of(profiler: Profiler, *, is_of_server: bool) -> Options:
