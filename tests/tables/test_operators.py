@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import longpole
@@ -47,6 +48,29 @@ def training():
 
 def figures(found, *columns):
     return {row[0]: row[1:] for row in found.rows.select("name", *columns).iter_rows() if row[0]}
+
+
+@st.composite
+def nested_operators(draw):
+    """Draw operators that nest and launch kernels, and the spans of Python functions anywhere."""
+    builder, depths = TraceBuilder(), draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    for index, depth in enumerate(depths):
+        for level in range(depth):
+            start, end = 100 * index + 10 * level, 100 * index + 90 - 10 * level
+            builder.operator(f"aten::{level % 3}", (start, end))
+            builder.launch("k", call=(start + 2, start + 4), work=(1000 + start, 1005 + start))
+    times = st.integers(0, 100 * len(depths))
+    return builder, draw(st.lists(st.tuples(times, times).map(sorted), max_size=4))
+
+
+@given(nested_operators())
+def test_python_functions_that_cross_operators_take_nothing_from_them(drawn):
+    builder, functions = drawn
+    columns = "count", "total_ns", "n_activities", "device_self_ns", "device_ns"
+    alone = figures(longpole.operators(builder.read()), *columns)
+    for start, end in functions:
+        builder.python(f"model.py(1): f{start}", (start, end))
+    assert figures(longpole.operators(builder.read()), *columns) == alone
 
 
 def test_an_operator_has_its_own_time_that_of_what_is_inside_and_its_backward_pass():

@@ -148,21 +148,23 @@ impl Nesting {
     fn close(&mut self, open: &mut Vec<Open>, start: i64, end: i64) -> bool {
         let mut crosses = false;
         while let Some(last) = open.last() {
-            let overlap = last.end - start;
-            let beyond = end - last.end;
-            let is_point_at_end = overlap == 0 && beyond == 0;
-            if beyond <= 0 && (overlap > 0 || is_point_at_end) {
+            if encloses(last.end, (start, end)) {
+                self.rounded += u64::from(end > last.end);
                 break;
             }
-            if beyond <= TOLERANCE_NS && overlap >= beyond {
-                self.rounded += 1;
-                break;
-            }
-            crosses |= overlap > TOLERANCE_NS;
+            crosses |= last.end - start > TOLERANCE_NS;
             open.pop();
         }
         crosses
     }
+}
+
+/// Whether an event that has begun and ends at `last` encloses one from `start` to `end`, which may
+/// end a little later because of rounding.
+pub(crate) fn encloses(last: i64, (start, end): (i64, i64)) -> bool {
+    let (overlap, beyond) = (last - start, end - last);
+    let is_inside = beyond <= 0 && (overlap > 0 || (overlap == 0 && beyond == 0));
+    is_inside || (beyond <= TOLERANCE_NS && overlap >= beyond)
 }
 
 /// An event that has begun and may not have ended.

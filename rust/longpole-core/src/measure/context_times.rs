@@ -181,12 +181,20 @@ impl ContextTimes {
                 times[row].count += 1;
             }
         }
+        let is_frame = |&event: &EventId| contexts.is_frame(event);
+        let mut add = |event, span, add: fn(&mut ContextTime, i64)| {
+            if let (Some(row), Some(ns)) = (contexts.of(event), inside(span, window)) {
+                add(&mut times[row], ns);
+            }
+        };
+        let frames = nesting.outside_in().filter(is_frame);
+        for_each_owned(&tables.events, frames, |event, start, end| {
+            add(event, (start, end), |time, ns| time.self_ns += ns);
+        });
         for_each_owned(&tables.events, nesting.outside_in(), |event, start, end| {
-            let (Some(row), Some(ns)) = (contexts.of(event), inside((start, end), window)) else {
-                return;
-            };
-            times[row].self_ns += ns;
-            times[row].own_ns += if contexts.is_frame(event) { ns } else { 0 };
+            if contexts.is_frame(event) {
+                add(event, (start, end), |time, ns| time.own_ns += ns);
+            }
         });
     }
 

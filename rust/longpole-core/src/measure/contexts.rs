@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::graph;
 use crate::ids::{EventId, InColumn, LaneId, NO_ROW, row_in_column};
 use crate::progress::{Progress, report};
-use crate::stack::Nesting;
+use crate::stack::{Nesting, encloses};
 use crate::tables::{EventKind, Tables, argument_text_id};
 use crate::vocabulary::module_name;
 
@@ -76,6 +76,9 @@ impl Contexts {
 
 /// Builds the chains of frames of all events on threads.
 ///
+/// An event that is not a frame ends no chain: a Python function that begins in an operator and
+/// ends after it takes nothing from the operator.
+///
 /// # Errors
 ///
 /// Returns an error if the pattern is not a valid regular expression, or if `progress` asks to
@@ -96,8 +99,11 @@ pub fn contexts(
         is_frame: vec![false; n_events],
         ..Contexts::default()
     };
+    let mut open = OpenFrames::default();
     for event in nesting.outside_in() {
-        let around = nesting.parent(event).map_or(NO_ROW, |parent| found.of_event[parent.row()]);
+        let Some(span) = tables.events.span(event) else { continue };
+        let parent = nesting.parent(event).map_or(NO_ROW, |parent| found.of_event[parent.row()]);
+        let around = open.around(tables.events.lane(event), span).unwrap_or(parent);
         let name = names.frame(event).filter(|&name| {
             // Nested operators all record the module in which they run.
             !(names.is_recorded(event)
@@ -108,13 +114,42 @@ pub fn contexts(
         found.of_event[event.row()] = match name {
             Some(name) => {
                 let label = labels.number(name, || names.inputs(event));
-                tree.enter(around, (name, label), event, tables)
+                let row = tree.enter(open.enclosing(span), (name, label), event, tables);
+                open.frames.push((row, span.1));
+                row
             }
             None => around,
         };
     }
     found.rows = tree.rows;
     Ok(found)
+}
+
+/// The frames of a thread that have begun and may not have ended: their contexts and ends.
+#[derive(Default)]
+struct OpenFrames {
+    lane: Option<LaneId>,
+    frames: Vec<(u32, i64)>,
+}
+
+impl OpenFrames {
+    /// Returns the context of the last frame to begin if it encloses the span. Frames that are over
+    /// are closed, and all of them at a new thread.
+    fn around(&mut self, lane: LaneId, (start, end): (i64, i64)) -> Option<u32> {
+        if self.lane.replace(lane) != Some(lane) {
+            self.frames.clear();
+        }
+        let is_over = |last: i64| last < start || (last == start && last < end);
+        while self.frames.pop_if(|&mut (_, last)| is_over(last)).is_some() {}
+        self.frames.last().filter(|&&(_, last)| encloses(last, (start, end))).map(|&(row, _)| row)
+    }
+
+    /// Returns the context of the frame around the span of another, and closes the frames that it
+    /// crosses.
+    fn enclosing(&mut self, span: (i64, i64)) -> u32 {
+        while self.frames.pop_if(|&mut (_, last)| !encloses(last, span)).is_some() {}
+        self.frames.last().map_or(NO_ROW, |&(row, _)| row)
+    }
 }
 
 /// Numbers the distinct frames of a chain: by name and, if they count, by inputs.
