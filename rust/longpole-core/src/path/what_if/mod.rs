@@ -131,10 +131,12 @@ pub(super) fn measured(
     sets: &[Vec<Change>],
     try_all: LengthsOf<'_>,
 ) -> Result<Vec<(Measured, i64)>> {
-    let shorter: Vec<Vec<_>> = sets.iter().map(|changes| only_shortening(changes)).collect();
+    // What others lengthen is also tried without these.
+    let mixed = sets.iter().filter(|set| any_shortens(set) && !only_shorten(set));
+    let shorter: Vec<Vec<_>> = mixed.map(|set| only_shortening(set)).collect();
     let alternatives: Vec<Vec<_>> =
         sets.iter().map(|set| [vec![set.clone()], without_time(set)].concat()).collect();
-    let all = [alternatives.concat(), shorter.clone()].concat();
+    let all = [alternatives.concat(), shorter].concat();
     let mut lengths = try_all(&all, None)?.into_iter();
     let mut found = Vec::with_capacity(sets.len());
     for each in alternatives {
@@ -144,14 +146,16 @@ pub(super) fn measured(
         let (changes, length_ns) = longest.unwrap_or_default();
         found.push((Measured { changes, ..Measured::default() }, length_ns));
     }
-    for ((measured, length_ns), ((set, shorter), shortened_ns)) in
-        found.iter_mut().zip(sets.iter().zip(&shorter).zip(lengths))
-    {
-        if shorter.is_empty() || *length_ns <= unchanged_ns {
+    for (set, (measured, length_ns)) in sets.iter().zip(&mut found) {
+        if !any_shortens(set) {
             continue;
         }
-        let only_shortens = shorter.len() == set.len();
-        let shortened_ns = if only_shortens { *length_ns } else { shortened_ns };
+        let only_shortens = only_shorten(set);
+        let of_shorter = if only_shortens { None } else { lengths.next() };
+        let shortened_ns = of_shorter.unwrap_or(*length_ns);
+        if *length_ns <= unchanged_ns {
+            continue;
+        }
         if is_catching_up(shortened_ns, unchanged_ns) {
             let from_ns = Some(observed_start_ns(graph, window));
             *length_ns = try_all(std::slice::from_ref(set), from_ns)?[0];
@@ -162,6 +166,14 @@ pub(super) fn measured(
         }
     }
     Ok(found)
+}
+
+fn any_shortens(changes: &[Change]) -> bool {
+    changes.iter().any(Change::only_shortens)
+}
+
+fn only_shorten(changes: &[Change]) -> bool {
+    changes.iter().all(Change::only_shortens)
 }
 
 /// Returns the changes that never make anything longer.
