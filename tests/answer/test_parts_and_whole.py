@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import longpole
 from longpole.answer.actions import between
+from longpole.remedies.catalogue import remedy_of
 from longpole.testing import TraceBuilder
 
 if TYPE_CHECKING:
@@ -86,3 +87,12 @@ def test_an_interval_that_is_told_is_at_most_forty_points_wide(one, other):
     assert "at most" not in told
     for least, most in RANGE.findall(told):
         assert int(most) - int(least) <= WIDEST
+
+
+@pytest.mark.parametrize("path", recordings(), ids=lambda path: path.name)
+def test_no_recording_has_a_refuted_remedy_first(path):
+    try:
+        lines = longpole.read_trace(path).answer().verdict.plan.lines
+    except longpole.LongpoleError:
+        pytest.skip("no trace that can be read")
+    assert not lines or not remedy_of(str(lines[0].remedy)).is_refuted

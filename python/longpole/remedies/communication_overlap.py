@@ -85,6 +85,7 @@ REMEDY: Final = Remedy(
     not_when="other work hides it, or it mostly waits (see `late_rank`)",
     # The one program that was measured gained nothing: 4 to 9 % were predicted.
     is_upper_bound=True,
+    is_refuted=True,
     hides="communication",
     depends_on_ranks=True,
     find=_find,

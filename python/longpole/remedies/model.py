@@ -124,6 +124,8 @@ class Remedy:
     """Whether its changes model the gain; otherwise it has none and is only reported."""
     is_measured: bool = True
     """Whether programs were measured before and after it; otherwise its gain is less certain."""
+    is_refuted: bool = False
+    """Whether measured programs saved less than its lower bound: it is never the first line."""
     find: Callable[[Facts], Iterable[Found]] = field(repr=False)
     """Return the places to which it applies; empty if none."""
 

@@ -448,7 +448,8 @@ def _sure(facts: Facts, state: _State, openers: Collection[Key]) -> tuple[_State
     lines = _lines(facts, state.lines)
     for place in reversed(range(len(lines))):
         is_opener = lines[place].key in openers and place + 1 < len(lines)
-        if lines[place].then.low < WORTH_SAYING and not is_opener:
+        is_refuted = place == 0 and lines[place].remedy.is_refuted
+        if is_refuted or (lines[place].then.low < WORTH_SAYING and not is_opener):
             left = replace(state, lines=(*state.lines[:place], *state.lines[place + 1 :]))
             is_last = place + 1 == len(lines)
             if not is_last:
@@ -529,6 +530,7 @@ def _removes_waits(found: Found) -> bool:
 def _best(state: _State, tried: Sequence[_Tried]) -> _Tried | None:
     """Return the remedy that saves most; of those that save about as much, the easiest."""
     worth = [row for row in tried if row.score - state.value >= WORTH_SAYING]
+    worth = [row for row in worth if state.lines or not row.one.remedy.is_refuted]
     most = max(worth, key=lambda row: row.score, default=None)
     if most is None:
         return None
