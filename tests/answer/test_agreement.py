@@ -36,9 +36,9 @@ def a_trace(tmp_path_factory):
 
 
 def planted():
-    """List the contradictions; every sixth is tried in the fast tests."""
+    """List the contradictions; every twelfth is tried in the fast tests."""
     for place, what in enumerate(CONTRADICTIONS):
-        yield pytest.param(what, marks=[pytest.mark.slow] if place % 6 else [])
+        yield pytest.param(what, marks=[pytest.mark.slow] if place % 12 else [])
 
 
 @pytest.mark.parametrize("what", [*planted()])

@@ -143,7 +143,7 @@ def test_advice_names_no_option_of_another_profiler(profiler, calls, add, header
         pytest.param(
             path,
             id=path.name,
-            marks=[pytest.mark.slow] if path.stat().st_size > 50_000 else [],
+            marks=[pytest.mark.slow] if path.stat().st_size > 12_000 else [],
         )
         for path in sorted(SHARED.glob("*/**/*.json.gz"))
     ]

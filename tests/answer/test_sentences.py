@@ -211,7 +211,7 @@ def at_hand() -> list[object]:
         "../corpus/*.json",
     )
     found = {file for pattern in patterns for file in SHARED.glob(pattern)}
-    marks = {file: [pytest.mark.slow] * (file.stat().st_size > 5_000_000) for file in found}
+    marks = {file: [pytest.mark.slow] * (file.stat().st_size > 200_000) for file in found}
     return [
         pytest.param(file, marks=marks[file], id="/".join(file.parts[-2:]))
         for file in sorted(found)

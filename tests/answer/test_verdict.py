@@ -16,7 +16,7 @@ from oracles.simulator.scenarios import run_scenario
 from real_traces import SHARED, real_traces
 from tiny_traces import annotation, call, copy, frame, kernel, launch, operator, read
 
-SLOW_BYTES = 4_000_000
+SLOW_BYTES = 200_000
 
 
 def loop(iteration, n_iterations=5, start=0, length=100):
@@ -537,6 +537,7 @@ def test_real_traces_are_judged_as_their_gains_say(name, sides):
 
 
 @pytest.mark.skipif(not TRACES.is_dir(), reason="the shared traces are not here")
+@pytest.mark.slow
 def test_few_real_traces_are_inconclusive():
     files = sorted(TRACES.glob("**/*.json.gz"))
     verdicts = [longpole.read_trace(file).verdict() for file in files]

@@ -5,7 +5,7 @@ import pytest
 from oracles.lossy import judged_lossy
 from oracles.rerun import judged, varied_program
 
-SEEDS = 16
+SEEDS = 8
 LONG_SEEDS = 1_000
 
 # The share of verdicts that name the right side, and the error of nine gains in ten.
@@ -40,7 +40,7 @@ def assert_right(answers, least_right, most_error):
 # Gains lie in their intervals where records are missing: programs lose records and run again.
 
 
-LOSSY_SEEDS = 24
+LOSSY_SEEDS = 12
 LONG_LOSSY_SEEDS = 1_000
 
 # The share of gains that hold, of programs that are answered, and of those with a wrong side.

@@ -18,7 +18,7 @@ def test_other():
     open("others", "a").write("x")
 
 def test_sum(longpole_bench):
-    n = int(os.environ.get("N", "2000"))
+    n = int(os.environ.get("LONGPOLE_BENCH_N", "2000"))
     assert longpole_bench(sum, range(n)) == n * (n - 1) // 2
 
 def test_two(longpole_bench):
@@ -85,7 +85,7 @@ def test_the_verdict_on_a_baseline_decides_the_exit_status(folder):
     assert code == 0, said
     assert (folder / "kept" / "main.jsonl").exists()
 
-    code, said = run_pytest(*only, "--longpole-baseline", "main", N="8000")
+    code, said = run_pytest(*only, "--longpole-baseline", "main", LONGPOLE_BENCH_N="8000")
     shown = said.partition("benchmarks (longpole)")[2]
     if "programs waited for the processors" in " ".join(shown.split()):
         assert (code, "inconclusive" in shown) == (0, True), said

@@ -35,7 +35,7 @@ def tuned(file):
     return set(file.results["m"].to_list())
 
 
-@pytest.mark.parametrize("n_gpus", [4, 12])
+@pytest.mark.parametrize("n_gpus", [pytest.param(4, marks=pytest.mark.slow), 12])
 def test_workers_that_fail_cost_their_gemm_and_nothing_else(n_gpus, said):
     record(range(1, 41))
     done = fake(n=n_gpus)

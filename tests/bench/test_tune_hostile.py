@@ -195,7 +195,10 @@ def test_another_file_is_no_input_of_kernel_tuner(text):
 
 
 @pytest.mark.skipif(not HOSTILE.exists(), reason="the hostile inputs are not beside the project")
-@pytest.mark.parametrize("task", ["expr", "hang", "inj", "mod", "pow", "pow2", "range"])
+@pytest.mark.parametrize(
+    "task",
+    ["expr", pytest.param("hang", marks=pytest.mark.slow), "inj", "mod", "pow", "pow2", "range"],
+)
 def test_hostile_tasks_are_refused(capsys, task):
     options = ["--devices", "cpu", "--busy", "allow", "-o", "results.jsonl"]
     assert run(["tune", str(HOSTILE / f"{task}.toml"), *options]) == 2

@@ -89,7 +89,7 @@ def test_runs_of_another_program_or_environment_are_made_again(capsys, monkeypat
         assert second["n_outdated"] >= second["n_screening_runs"]
 
 
-@pytest.mark.parametrize("name", ["work.py", "parts.py"])
+@pytest.mark.parametrize("name", [pytest.param("work.py", marks=pytest.mark.slow), "parts.py"])
 def test_a_function_depends_on_the_modules_that_it_imports(capsys, name):
     write(task_toml=FUNCTION_TASK, parts_py="def nap(s):\n    __import__('time').sleep(s)\n")
     write(work_py="from parts import nap\ndef work(seconds):\n    nap(seconds)\n")

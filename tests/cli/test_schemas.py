@@ -216,7 +216,7 @@ def test_a_table_is_as_its_schema_says(answers, trace, name):
     assert name.startswith(f"table.{document['data']['table']}")
 
 
-@pytest.mark.parametrize("most_bytes", [3e4, pytest.param(1e9, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("most_bytes", [1.5e4, pytest.param(1e9, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["summary", "path", *OF_TABLES])
 def test_answers_about_real_traces_are_as_their_schema_says(answers, name, most_bytes):
     traces = sorted((SHARED / "traces").glob("*.json.gz"))

@@ -70,7 +70,9 @@ def pair(seed: int, folder) -> Pair:
     return Pair(*traces, change)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "seed", [*range(3), *(pytest.param(it, marks=pytest.mark.slow) for it in range(3, 8))]
+)
 def test_the_interval_holds_what_was_planted_and_no_verdict_is_wrong(seed, tmp_path):
     planted = pair(seed, tmp_path)
     for base, new, free in (

@@ -120,9 +120,6 @@ def test_remedies_that_were_applied_together_are_not_told_apart(tmp_path):
 @pytest.mark.skipif(not BEFORE_AFTER.is_dir(), reason="needs ../shared/data/traces/before_after")
 def test_the_command_shows_what_was_predicted_of_a_real_change(capsys):
     sides = [str(BEFORE_AFTER / f"resnet50_workers_{n}.json.gz") for n in (0, 4)]
-    assert program.run(["diff", *sides]) == 0
-    text = " ".join(capsys.readouterr().out.split())
-    assert "20.3 %" in text
     assert program.run(["diff", *sides, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["data"]["predictions"]
     assert "loader_workers" in {row["remedy"] for row in rows}

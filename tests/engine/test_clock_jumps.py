@@ -12,8 +12,8 @@ from longpole.engine.arguments import ARGUMENTS
 from oracles.simulator import Machine, Run
 from oracles.simulator.programs import inference, training
 
-SEEDS = range(6)
-LONG_SEEDS = range(6, 60)
+SEEDS = range(3)
+LONG_SEEDS = range(3, 60)
 STEPS = 24
 NEAR = 0.02
 """How much a gain may differ: clocks are known to 3 us, and a jump to a step."""

@@ -44,7 +44,7 @@ def unlinked_work(*, call_us, linked_us, unlinked_us):
     ]
 
 
-@settings(max_examples=5 * settings.default.max_examples)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(traces())
 # Work without a launch belongs to the step of the launched work that it follows, ...
 @example(unlinked_work(call_us=(3, 4), linked_us=(5, 9), unlinked_us=(12, 15)))

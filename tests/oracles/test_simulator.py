@@ -199,8 +199,7 @@ def test_a_scenario_holds_together_and_is_the_same_for_the_same_seed(name):
     runs = [run_scenario(name, seed) for seed in (0, 0, 1)]
     first, again, other = (json.dumps(run.events) + json.dumps(run.truth.to_json()) for run in runs)
     assert first == again != other
-    for run in runs[1:]:
-        assert_consistent(run)
+    assert_consistent(runs[-1])
 
 
 @pytest.mark.parametrize("limit", [1, 7, 1_024])

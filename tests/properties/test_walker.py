@@ -25,7 +25,7 @@ def walk(sources, folder, seed):
 
 def test_no_damaged_input_escapes_a_command_table_or_tool(sources, tmp_path):
     walked = walk(sources, tmp_path, seed=1)
-    for number in range(300):
+    for number in range(120):
         walked.step(number)
     assert walked.escapes == []
     assert set(walked.n_inputs) == {each.reader for each in sources}

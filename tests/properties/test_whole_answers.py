@@ -200,7 +200,7 @@ WORK = st.none() | st.tuples(st.integers(0, 20), st.integers(0, 2))
 
 
 @given(SHORT, WORK)
-@settings(max_examples=20)
+@settings(max_examples=8)
 def test_steps_of_no_length_are_drawn(tmp_path_factory, steps, work):
     builder = TraceBuilder()
     for number, (start_us, length_us) in enumerate(steps, start=1):

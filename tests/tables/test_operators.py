@@ -209,7 +209,7 @@ def test_the_order_of_the_file_changes_nothing(events):
         assert_frame_equal(one, two)
 
 
-@pytest.mark.parametrize("path", real_traces(1_100_000))
+@pytest.mark.parametrize("path", real_traces(100_000))
 def test_the_rows_of_real_traces_sum_to_the_time_of_all_activities(path):
     if not path.is_file():
         pytest.skip(f"no traces in {path}")

@@ -10,7 +10,7 @@ from oracles.raw_events import checks
 from real_traces import SHARED
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
-OWN = ("decode.before", "graph4", "masks.after", "plain", "threads")
+OWN = ("graph4", "plain", "decode.before", "masks.after", "threads")
 OTHERS = [
     *SHARED.glob("traces/*.json.gz"),
     *SHARED.glob("gpu/programs/*.json.gz"),
@@ -25,7 +25,9 @@ def agrees(path):
     return sum(sum(each.counts.values()) for each in done)
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize(
+    "name", [*OWN[:2], *(pytest.param(it, marks=pytest.mark.slow) for it in OWN[2:])]
+)
 def test_windows_and_tables_are_those_of_the_raw_events(name):
     assert agrees(RECORDINGS / f"{name}.json.gz") >= FEWEST_CHECKS
 

@@ -356,7 +356,7 @@ def test_every_entry_has_a_source_and_peaks_that_fall_with_precision():
         assert order == sorted(order, reverse=True)
 
 
-@pytest.mark.parametrize("path", real_traces(1_100_000))
+@pytest.mark.parametrize("path", real_traces(100_000))
 def test_the_kernels_of_real_traces_are_all_accounted_for(path):
     if not path.is_file():
         pytest.skip(f"no traces in {path}")

@@ -64,9 +64,9 @@ def written(folder, seed, commands):
     }
 
 
-def assert_same_bytes(folder, commands):
-    """Run commands with three seeds; give what the first run wrote."""
-    first, *others = (written(folder / seed, seed, commands) for seed in ("0", "1", "2"))
+def assert_same_bytes(folder, commands, seeds=("0", "1")):
+    """Run commands with some seeds; give what the first run wrote."""
+    first, *others = (written(folder / seed, seed, commands) for seed in seeds)
     for other in others:
         assert other.keys() == first.keys()
         assert [name for name in first if first[name] != other[name]] == []
@@ -88,5 +88,5 @@ def test_every_command_has_the_same_bytes_with_every_seed(tmp_path):
     traces = [str(trace.resolve()) for trace in TRACES]
     commands = [each for number, it in enumerate(traces) for each in of_one(it, number)]
     commands += of_several([str(trace.resolve()) for trace in RANKS])
-    found = assert_same_bytes(tmp_path, commands)
+    found = assert_same_bytes(tmp_path, commands, seeds=("0", "1", "2"))
     assert len(found) == 2 + len(TRACES) * (len(FILES) + 2)

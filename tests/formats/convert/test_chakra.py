@@ -13,7 +13,10 @@ from longpole import TraceError, WindowError, chakra, read_execution_trace
 from real_traces import SHARED, link, needs_pairs
 
 pytestmark = needs_pairs
-NAMES = ("alexnet_synth", "resnet_a100", "torch213_ddp2_rank0", "torch213_ddp2_rank1")
+NAMES = (
+    *("alexnet_synth", "resnet_a100", "torch213_ddp2_rank0"),
+    pytest.param("torch213_ddp2_rank1", marks=pytest.mark.slow),
+)
 RESULTS = SHARED / "chakra_results"
 
 
