@@ -40,7 +40,7 @@ def assert_right(answers, least_right, most_error):
 # Gains lie in their intervals where records are missing: programs lose records and run again.
 
 
-LOSSY_SEEDS = 12
+LOSSY_SEEDS = 24
 LONG_LOSSY_SEEDS = 1_000
 
 # The share of gains that hold, of programs that are answered, and of those with a wrong side.

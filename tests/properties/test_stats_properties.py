@@ -50,6 +50,14 @@ def test_the_counted_rank_sum_is_that_of_every_choice(values, data):
         assert ranks.shift_p_value(base, new) == pytest.approx(expected)
 
 
+@given(st.lists(st.integers(-2, 2), min_size=1, max_size=30))
+def test_the_other_direction_mirrors_the_sign_test(numbers):
+    """Zeros count half on either side."""
+    forth, back = (ranks.sign_p_value([sign * it for it in numbers]) for sign in (1, -1))
+    assert forth == back
+    assert 0 < forth <= 1
+
+
 @given(some, some)
 def test_exchanging_the_sides_mirrors_the_rank_test(base, new):
     forth, back = stats.mann_whitney(base, new), stats.mann_whitney(new, base)

@@ -195,6 +195,25 @@ def test_sizes_that_are_no_numbers_end_no_answer(tmp_path):
     assert longpole.copies(trace).select("n_without_size", "bytes").rows() == [(2, 64)]
 
 
+@pytest.mark.parametrize("size", [2**63, "many", None, [1], 0.5])
+def test_a_peak_of_memory_that_is_no_number_is_not_told(tmp_path, size):
+    moment = {"ph": "i", "pid": 1, "tid": 1, "ts": 1, "cat": "cpu_instant_event"}
+    of_device = {"Device Type": 1, "Device Id": 0, "Bytes": 64, "Total Allocated": size}
+    work = {"ph": "X", "pid": 0, "tid": 7, "ts": 1, "dur": 5, "cat": "kernel", "name": "gemm"}
+    path = tmp_path / "trace.json"
+    path.write_bytes(
+        document(
+            [
+                work | {"args": {"device": 0, "stream": 7}},
+                moment | {"name": "[memory]", "args": of_device},
+            ]
+        )
+    )
+    code, told, _ = asked(["summary", str(path), "--json"])
+    assert code != exit_codes.INTERNAL
+    assert "Memory of device 0 peaks" not in told
+
+
 SHORT = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 2)), min_size=2, max_size=4)
 WORK = st.none() | st.tuples(st.integers(0, 20), st.integers(0, 2))
 

@@ -43,6 +43,7 @@ def kept(condition, rows=ROWS):
         ("stream NOT IN (7)", "12"),
         ("stream BETWEEN 7 AND 8 OR slow", "013"),
         ("NOT slow", "2"),
+        ("NOT NOT slow", "03"),
         ("slow = true", "03"),
         ("\"group\" = '2' OR group == '3'", "23"),
         ("2 + 3 * 2 = 10 OR stream <> 7", "12"),
