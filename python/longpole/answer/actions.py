@@ -47,11 +47,16 @@ def actions(plan: Plan, facts: Facts) -> list[str]:
     if not is_searched(facts.parts):
         return []
     lines = [line.told for line in plan.lines]
-    saved = max((line.gain.value for line in plan.lines if line.gain), default=0.0)
-    is_enough = saved >= _ENOUGH * _best(facts)
+    is_enough = is_explained(plan, facts)
     if not is_enough:
         lines += spent_on(facts)
     return [*lines, *what_to_record(facts, is_explained=is_enough)][: max(_MOST, len(plan.lines))]
+
+
+def is_explained(plan: Plan, facts: Facts) -> bool:
+    """Whether the plan saves most of what the limiting side takes."""
+    saved = max((line.gain.value for line in plan.lines if line.gain), default=0.0)
+    return saved >= _ENOUGH * _best(facts)
 
 
 def _best(facts: Facts) -> float:

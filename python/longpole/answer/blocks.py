@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from longpole.answer.spent import is_hidden
 from longpole.engine.windows import noun_of
 from longpole.remedies.gains import WORTH_SAYING
 from longpole.report.blocks import Notes, Sentence
@@ -60,7 +59,7 @@ def none_of(verdict: Findings) -> list[str]:
         return []
     if any(row.is_worth_saying for row in verdict.remedies):
         return [f"No remedy is sure to save {_WORTH} or more; `longpole whatif` lists what may."]
-    if is_hidden(verdict.actions):
+    if verdict.lacks_operators:
         return [f"By what is recorded, no remedy saves {_WORTH} or more."]
     return [f"No remedy that longpole knows saves {_WORTH} or more."]
 

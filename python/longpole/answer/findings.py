@@ -213,6 +213,8 @@ class Findings(Data):
     """The strongest caveat, or None."""
     is_searched: bool = field(default=False, metadata=HIDDEN)
     """Whether it reports remedies, if any save enough."""
+    lacks_operators: bool = field(default=False, metadata=HIDDEN)
+    """Whether remedies lack a part of the recording that most of them need."""
     limited_by: tuple[str, str] | None = field(default=None, metadata=HIDDEN)
     """What limits the program and by how much, in a few words; None if unknown."""
     recorded: str | None = field(default=None, metadata=HIDDEN)

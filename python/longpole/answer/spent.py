@@ -10,15 +10,13 @@ from longpole.remedies.limits import sides_of
 from longpole.words.wording import count, duration, escape, share, short_name, whole_percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from longpole.remedies.facts import Facts
     from longpole.remedies.recorded import Activity, OnThread
 
 # A name with less of the time is not reported.
 _LEAST: Final = 0.1
-_NOT_SEEN: Final = "remedies do not see their operators"
-_NEEDED: Final = "which most remedies of kernels need"
 _WIDEST: Final = 60
 
 # Annotations that are tried, those with most time; the answer names one that is a part of the trace
@@ -94,9 +92,10 @@ def _calls(facts: Facts, n_events: int) -> str:
     return f"{count(max(round(n_events / n_windows), 1), 'call')}{each}"
 
 
-def is_hidden(actions: Sequence[str]) -> bool:
-    """Whether these say that remedies lack a part of the recording that most of them need."""
-    return any(part in told for told in actions for part in (_NOT_SEEN, _NEEDED))
+def lacks_operators(facts: Facts, *, is_explained: bool) -> bool:
+    """Whether remedies lack the operators of kernels or their shapes, which most of them need."""
+    lacking = (_capture_to_record, _shapes_to_record)
+    return any(told for find in lacking for told in find(facts, is_explained=is_explained))
 
 
 def what_to_record(facts: Facts, *, is_explained: bool) -> list[str]:
@@ -168,7 +167,7 @@ def _capture_to_record(facts: Facts, *, is_explained: bool) -> Iterator[str]:
     if unknown_ns >= max(_LEAST * total_ns, 1):
         yield (
             f"Graphs run {share(unknown_ns / total_ns)} of the kernel time without a known "
-            f"capture, so {_NOT_SEEN} (--capture-trace)."
+            "capture, so remedies do not see their operators (--capture-trace)."
         )
 
 
@@ -179,7 +178,7 @@ def _shapes_to_record(facts: Facts, *, is_explained: bool) -> Iterator[str]:
         return
     operators = {it for work in facts.kernels if (it := facts.operator_of(work)) is not None}
     if operators and all(call is None for call in facts.called_each([*operators])):
-        yield f"Input shapes, {_NEEDED}, are not recorded ({shapes})."
+        yield f"Input shapes, which most remedies of kernels need, are not recorded ({shapes})."
 
 
 def _host_to_record(facts: Facts, *, is_explained: bool) -> Iterator[str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from longpole.answer.actions import actions, is_searched, saving
+from longpole.answer.actions import actions, is_explained, is_searched, saving
 from longpole.answer.advice import advice
 from longpole.answer.blocks import told_of, verdict_blocks
 from longpole.answer.findings import Findings, Gap, Plan, Remedy, Span, Uncertainty
 from longpole.answer.missing import step_range_ns
 from longpole.answer.plan import plan_in, would_save
 from longpole.answer.sentences import caveat, limit_words, sentence
+from longpole.answer.spent import lacks_operators
 from longpole.answer.start_up import start_up_in
 from longpole.remedies.catalogue import RemedyId, gained
 from longpole.remedies.limits import NoDevice, limit_of, with_cost
@@ -122,6 +123,8 @@ def verdict_of(parts: VerdictParts, facts: Facts) -> Verdict:
         actions=tuple(lines),
         caveat=against,
         is_searched=is_searched(parts),
+        lacks_operators=is_searched(parts)
+        and lacks_operators(facts, is_explained=is_explained(plan, facts)),
         limited_by=limit_words(parts),
     )
 
