@@ -47,7 +47,7 @@ def assert_sensible(verdict: Verdict) -> None:
     for line in verdict.plan.lines:
         # A length is rounded to three digits.
         assert max(times_ns(line.evidence), default=0) <= 1.005 * told_ns, line.told
-    told = (verdict.sentence, *verdict.actions, verdict.plan.sentence)
+    told = (verdict.sentence, *verdict.actions, verdict.plan.sentence, *(verdict.limited_by or ()))
     for text in told:
         assert "at most 100 %" not in text
         assert all(int(high) - int(low) <= WIDEST for low, high in RANGE.findall(text)), text

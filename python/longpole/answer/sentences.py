@@ -114,19 +114,28 @@ def _named(parts: VerdictParts, sides: Sequence[Side]) -> str:
 
 def _open(parts: VerdictParts, side: Side) -> str | None:
     """Return what is certain of a side whose gain is too uncertain for a verdict."""
-    gain, percent = parts["gains"][side], Gains(parts).percent
+    open_by = _open_by(parts, side)
+    if open_by is None:
+        return None
+    why, advice = open_by
+    return (
+        f"{window(parts)}; {_NOUNS[side]} may limit it: {_certain(parts, side)}, and more is open, "
+        f"as {why}. {advice}."
+    )
+
+
+def _open_by(parts: VerdictParts, side: Side) -> tuple[str, str] | None:
+    """Return why a gain is too uncertain for a verdict, and what to record; None if it is not."""
+    gain = parts["gains"][side]
     if gain.high - gain.low <= MOST_OPEN:
         return None
     facts = sorted((gain.high_by, gain.low_by), key=lambda fact: fact == "recording_cost")
-    open_by = next(filter(None, (narrowing(parts, fact) for fact in facts)), None)
-    if open_by is None:
-        return None
-    certain = percent(gain.low) if gain.low >= WORTH_SAYING else "little"
-    why, advice = open_by
-    return (
-        f"{window(parts)}; {_NOUNS[side]} may limit it: {certain} is certain, and more is open, as "
-        f"{why}. {advice}."
-    )
+    return next(filter(None, (narrowing(parts, fact) for fact in facts)), None)
+
+
+def _certain(parts: VerdictParts, side: Side) -> str:
+    low = parts["gains"][side].low
+    return f"{Gains(parts).percent(low) if low >= WORTH_SAYING else 'little'} is certain"
 
 
 def limit_then(gains: Mapping[Side, float]) -> str:
@@ -185,7 +194,8 @@ def _words_of(parts: VerdictParts, sides: Sequence[Side]) -> tuple[str, str]:
         return f"{_name(one)} and {_name(others[0])}", told
     if one == "host" and mostly_stopped(parts):
         return _name(one), stopped(parts)
-    return _name(one), gains.of_side(one)
+    told = gains.of_side(one) if _open_by(parts, one) is None else _certain(parts, one)
+    return _name(one), told
 
 
 def _name(side: Side) -> str:
