@@ -1,4 +1,4 @@
-"""Plants faults in a copy of the core, one at a time, and asks whether a test notices each.
+"""Plants faults in a copy of the code, one at a time, and asks whether a test notices each.
 
     python tests/oracles/mutations.py [PART OF A NAME ...]
 
@@ -26,6 +26,7 @@ PATH_TESTS = (
 )
 MEASURE_TESTS = ("tests/formats/test_tables_agree.py", "tests/tables/test_summary.py")
 EXTRACT_TESTS = ("tests/bench/test_extract.py",)
+STATISTICS_TESTS = ("tests/properties/test_stats_properties.py",)
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,11 @@ class Fault:
     text: str
     replacement: str
     tests: tuple[str, ...] = PATH_TESTS
+
+    @property
+    def path(self) -> str:
+        """The file, from the root; without a folder of the root it is one of the core."""
+        return self.file if self.file.startswith("python/") else f"{CORE}/{self.file}"
 
 
 FAULTS = (
@@ -135,6 +141,76 @@ FAULTS = (
         "",
         EXTRACT_TESTS,
     ),
+    Fault(
+        "a change within the gate on one side is neutral",
+        "python/longpole/diffs/judgement.py",
+        "if -gate <= low and high <= gate:",
+        "if -gate <= low or high <= gate:",
+        ("tests/diffs/test_judgement.py",),
+    ),
+    Fault(
+        "a shift is the upper of the two middle differences",
+        "python/longpole/rows/statistics/ranks.py",
+        "places = [(n_pairs - 1) // 2,",
+        "places = [n_pairs // 2,",
+        STATISTICS_TESTS,
+    ),
+    Fault(
+        "zeros count once in the sign test, and all above",
+        "python/longpole/rows/statistics/ranks.py",
+        ".sum()) + n_zero // 2",
+        ".sum()) + n_zero",
+        STATISTICS_TESTS,
+    ),
+    Fault(
+        "the idle shares of a stream are those of its device",
+        "python/longpole/tables/idle_time.py",
+        '.over("device", "stream"),',
+        '.over("device"),',
+        ("tests/tables/test_sums_close.py",),
+    ),
+    Fault(
+        "a copy may be faster than any device",
+        "python/longpole/tables/copy_bandwidth.py",
+        "rate.is_between(0, _MOST_GB_PER_S)",
+        "rate >= 0",
+        ("tests/tables/test_copy_bandwidth.py",),
+    ),
+    Fault(
+        "the size of memory is taken for a number",
+        "python/longpole/tables/memory_peak.py",
+        "isinstance(n_bytes, int) and 0 < n_bytes",
+        "n_bytes is not None and 0 < n_bytes",
+        ("tests/properties/test_whole_answers.py",),
+    ),
+    Fault(
+        "a launch shape may hold anything",
+        "python/longpole/tables/launch_shapes.py",
+        "not isinstance(sizes, list) or not all(type(it) is int and it > 0 for it in sizes)",
+        "not isinstance(sizes, list)",
+        ("tests/tables/test_launch_shapes.py",),
+    ),
+    Fault(
+        "a plan saves what its first line saves",
+        "python/longpole/remedies/plan.py",
+        "return self.lines[-1].gain if self.lines else None",
+        "return self.lines[0].gain if self.lines else None",
+        ("tests/remedies/test_plan.py", "tests/answer/test_agreement.py"),
+    ),
+    Fault(
+        "of many what-ifs each gain is a loss",
+        "python/longpole/engine/critical_path/path.py",
+        "return [self.length_ns - length_ns for",
+        "return [length_ns - self.length_ns for",
+        ("tests/tables/test_kernel_gains.py",),
+    ),
+    Fault(
+        "NOT NOT is NOT",
+        "python/longpole/rows/selection/grammar.py",
+        "if len(negations) % 2 else found",
+        "if negations else found",
+        ("tests/rows/test_where.py",),
+    ),
 )
 
 
@@ -168,14 +244,14 @@ def _copy_tree() -> None:
 
 
 def _is_noticed(fault: Fault) -> bool:
-    file = COPY / CORE / fault.file
+    file = COPY / fault.path
     text = file.read_text(encoding="utf-8")
     if text.count(fault.text) != 1:
         print(f"GONE     {fault.name}: its text stands {text.count(fault.text)} times", flush=True)
         return False
     file.write_text(text.replace(fault.text, fault.replacement), encoding="utf-8")
     try:
-        if not _build():
+        if file.suffix == ".rs" and not _build():
             print(f"BROKEN   {fault.name}: it does not compile", flush=True)
             return False
         noticed = not _passes(fault.tests)

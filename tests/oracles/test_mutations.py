@@ -1,4 +1,4 @@
-"""The faults that a long check plants in the core are still there to be planted."""
+"""The faults that a long check plants are still there to be planted."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from oracles import mutations
 
 @pytest.mark.parametrize("fault", mutations.FAULTS, ids=lambda fault: fault.name)
 def test_the_text_of_a_fault_stands_once(fault):
-    file = mutations.ROOT / mutations.CORE / fault.file
+    file = mutations.ROOT / fault.path
     assert file.read_text(encoding="utf-8").count(fault.text) == 1
