@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BUILT := $(VENV)/.built
+TESTED := $(VENV)/.tested
 RUST_SOURCES := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 FUZZ_SECONDS ?= 600
 TARGET ?= reader
@@ -18,7 +19,7 @@ WALKED ?= 20000
 # Tests start hundreds of processes: each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help run docs test test-rust test-python test-long fuzz fuzz-coverage walk weight audit test-real test-peers bench-read bench-truth bench-quiet bench-commands bench-path bench-tables bench-runner bench-extract bench-chakra bench-compare bench-diff bench-tune clean tools
+.PHONY: help run docs test test-rust lint test-python test-real-time test-long fuzz fuzz-coverage walk weight audit test-real test-peers bench-read bench-truth bench-quiet bench-commands bench-path bench-tables bench-runner bench-extract bench-chakra bench-compare bench-diff bench-tune clean tools
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -41,6 +42,12 @@ $(BUILT): $(READY) $(RUST_SOURCES) pyproject.toml
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --profile release --locked --quiet >/dev/null
 	@touch $@
 
+# Tests take the core of `make run` if it is new enough, else one that is sooner compiled.
+$(TESTED): $(READY) $(RUST_SOURCES) pyproject.toml
+	@test -e $(BUILT) && test -z "$$(find $^ -newer $(BUILT))" || { rm -f $(BUILT) && \
+		VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --profile checks --locked --quiet >/dev/null; }
+	@touch $@
+
 run: $(BUILT) ## set up, build, and explain an example trace
 	$(BIN)/longpole demo .build/longpole-demo --force
 
@@ -49,24 +56,30 @@ docs: $(BUILT) ## build the documentation site in .build/site
 	$(BIN)/python -m sphinx -W --keep-going -q -E -b html docs .build/site
 	@echo "built .build/site/index.html"
 
-test: test-rust test-python ## set up, build, and check everything
+test: $(READY) ## set up, build, and check everything
+	@$(MAKE) --no-print-directory --jobs=3 test-rust lint test-python
+	@$(MAKE) --no-print-directory test-real-time
 
 test-rust: tools
 	cargo fmt --all --check
-	cargo clippy --release --workspace --all-targets --locked --quiet -- -D warnings
-	cargo test --release --locked --quiet
-	RUSTDOCFLAGS=-Dwarnings cargo doc --release --no-deps --locked --quiet
+	cargo clippy --profile checks --workspace --all-targets --locked --quiet -- -D warnings
+	cargo test --profile checks --locked --quiet
+	RUSTDOCFLAGS=-Dwarnings cargo doc --profile checks --no-deps --locked --quiet
 
-test-python: $(BUILT)
+lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest longpole._core
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n 2 -m "not slow and not real_time"
+
+test-python: $(TESTED)
+	$(BIN)/python -m mypy.stubtest longpole._core
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow and not real_time"
+
+test-real-time: $(TESTED) # alone, after all others
 	$(BIN)/pytest -m "real_time and not slow"
 
-test-long: $(BUILT) audit walk ## the checks that take minutes
+test-long: $(TESTED) audit walk ## the checks that take minutes
 	cargo test --release --locked -- --include-ignored
 	cargo run --release --locked --quiet -p longpole-fuzz --bin fuzz -- $(FUZZ_SECONDS)
 	$(BIN)/pytest -n 2 --timeout 1200 --hypothesis-profile search
@@ -81,7 +94,7 @@ fuzz-coverage: tools ## the same guided by coverage, which grows the corpus: TAR
 	@mkdir -p rust/longpole-fuzz/corpus/$(TARGET)
 	cargo +nightly fuzz run --fuzz-dir rust/longpole-fuzz/libfuzzer $(TARGET) rust/longpole-fuzz/corpus/$(TARGET) -- -max_total_time=$(FUZZ_SECONDS) -timeout=5 -rss_limit_mb=2048
 
-walk: $(BUILT) ## ask commands, tables and tools about damaged inputs; WALKED=20000, FROM=a seed
+walk: $(TESTED) ## ask commands, tables and tools about damaged inputs; WALKED=20000, FROM=a seed
 	PYTHONPATH=tests $(BIN)/python -m oracles.walker $(WALKED) --seed $(FROM)
 
 weight: $(BUILT) ## print how much code, and how many commands, tables and options there are
@@ -90,10 +103,10 @@ weight: $(BUILT) ## print how much code, and how many commands, tables and optio
 audit: $(READY) ## licences and sources of all dependencies; advisories where their database is
 	$(BIN)/python tests/oracles/audit.py
 
-test-real: $(BUILT) ## what `make test` skips for want of a package, with the packages, in .venv-real
+test-real: $(TESTED) ## what `make test` skips for want of a package, with the packages, in .venv-real
 	$(BIN)/python tests/oracles/environment.py real -n 2 -m "not slow" --beyond=$(BIN)/python
 
-test-peers: $(BUILT) ## the same with torch, MindSpore, HTA, Chakra and XProf; PEERS names the groups
+test-peers: $(TESTED) ## the same with torch, MindSpore, HTA, Chakra and XProf; PEERS names the groups
 	$(foreach group,$(PEERS),$(BIN)/python tests/oracles/environment.py $(group) -m "not slow" --beyond=$(BIN)/python --needing=$(NEEDING_$(group)) && )true
 
 bench-read: $(BUILT) ## time the reader against its peers
