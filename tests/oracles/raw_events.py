@@ -74,16 +74,18 @@ class Checks:
         return [it for it in self.raw.works if it.touches(self.window)]
 
     def host(self) -> Window | None:
-        """Return the time in which the host work of the window begins; None if no mark tells."""
+        """Return the time in which the host work of the window begins; None if unknown."""
         if self.words:
             return self.window
-        return None if self.step is None else self.raw.host_of(self.step)
+        if self.step is None:
+            return self.raw.host_between(self.window)
+        return self.raw.host_of(self.step)
 
-    def own(self) -> list[tuple[Event, int]]:
+    def own(self) -> list[tuple[Event, Window]]:
         """Return the activities that belong to the window, each with its time that counts."""
         host = self.host()
-        if self.words or host is None:
-            return [(it, it.inside(self.window)) for it in self.works()]
+        if self.words or host is None:  # the whole trace
+            return [(it, clipped(it, self.window)) for it in self.works()]
         return self.raw.launched_in(host, self.window)
 
     def links(self) -> list[tuple[Event, Event]] | None:
@@ -104,16 +106,16 @@ class Checks:
         self.step = found["data"]["window"]["step"]
         self._step(self.step)
         self._summary(found["data"])
-        self._kernels()
         self._activities()
         self._idle()
         self._breakdown()
-        self._copies()
         self._path()
         raw_tables.queue(self)
         raw_tables.memory(self)
         raw_tables.sync(self)
-        if self.words or self.host() is not None:
+        if self.host() is not None:
+            self._kernels()
+            self._copies()
             raw_tables.communication(self)
             raw_tables.device_times(self)
             raw_tables.phases(self)
@@ -144,7 +146,8 @@ class Checks:
                 spans = [clipped(it, self.window) for it in here]
                 said = stream["count"], stream["busy_ns"]
                 self.same("summary: stream", said, (len(here), union(spans)))
-        self.same("summary: kernels", _by_name(data["kernels"]), self._by_name("kernel"))
+        if self.host() is not None:
+            self.same("summary: kernels", _by_name(data["kernels"]), self._by_name("kernel"))
 
     def _busy(self) -> dict[Any, int]:
         spans: dict[Any, list[Window]] = defaultdict(list)
@@ -154,10 +157,10 @@ class Checks:
 
     def _by_name(self, kind: str) -> dict[str, list[int]]:
         found: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-        for it in self.works():
+        for it, (start, end) in self.own():
             if it.kind == kind:
                 found[it.name][0] += 1
-                found[it.name][1] += it.inside(self.window)
+                found[it.name][1] += end - start
         return dict(found)
 
     def _kernels(self) -> None:
@@ -210,10 +213,10 @@ class Checks:
             said[row["device"], "count"] += row["count"]
             said[row["device"], "ns"] += row["duration_ns"]
             said[row["device"], "bytes"] += row["bytes"] or 0
-        for it in self.works():
+        for it, (start, end) in self.own():
             if it.kind == "copy":
                 found[it.place[0], "count"] += 1
-                found[it.place[0], "ns"] += it.inside(self.window)
+                found[it.place[0], "ns"] += end - start
                 found[it.place[0], "bytes"] += it.n_bytes or 0
         self.same("copies", said, found)
 

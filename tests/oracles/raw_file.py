@@ -8,13 +8,14 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import re
 import sqlite3
 from collections import Counter, defaultdict
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 KINDS: Final = {
@@ -107,7 +108,22 @@ class Raw(NamedTuple):
             return None
         return max((it.end for it in marks if it.end <= mark.start), default=mark.start), mark.end
 
-    def launched_in(self, host: Window, window: Window) -> list[tuple[Event, int]]:
+    def host_between(self, window: Window) -> Window | None:
+        """Return the time from the first launch for a window to the first for the next.
+
+        None if several threads launch, which may begin at different times.
+        """
+        calls = {it.correlation: it for it in self.calls if it.correlation is not None}
+        linked = [(it, calls[it.correlation]) for it in self.works if it.correlation in calls]
+        starts = [
+            min((call.start for it, call in linked if it.start >= time), default=None)
+            for time in window
+        ]
+        if len({call.place for _, call in linked}) != 1 or starts[0] is None:
+            return None
+        return starts[0], max(it.start for it in self.calls) + 1 if starts[1] is None else starts[1]
+
+    def launched_in(self, host: Window, window: Window) -> list[tuple[Event, Window]]:
         """Return the activities that belong to a step, each with its time that counts.
 
         One without a launching call belongs to the step of the next of its stream that has one; to
@@ -122,10 +138,10 @@ class Raw(NamedTuple):
             for work in reversed(works):
                 launch = called.get(work.correlation, launch)
                 if launch is None and work.touches(window):
-                    found.append((work, work.inside(window)))
+                    found.append((work, clipped(work, window)))
                 is_before = linked and work.start < linked[0].start
                 if launch is not None and host[0] <= launch < host[1] and not is_before:
-                    found.append((work, work.end - work.start))
+                    found.append((work, (work.start, work.end)))
         return found
 
 
@@ -164,6 +180,7 @@ def _change(ts: Any, args: dict[str, Any]) -> Change:
 
 def _add(lists: dict[str, list[Any]], event: dict[str, Any]) -> None:
     args = event.get("args") or {}
+    event["name"] = event["name"].encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     start = int(Decimal(event["ts"]) * 1000)
     end = start + int(Decimal(event["dur"]) * 1000)
     if end < start:
@@ -203,15 +220,18 @@ def _of_nsight(path: Path) -> Raw:
         known = {row[1] for row in base.execute(f"pragma table_info({name})")}
         columns = ["start", "end", "deviceId", "streamId", "correlationId"]
         columns.append("bytes" if "bytes" in known else "null")
+        columns.append("globalPid" if "globalPid" in known else "0")
         label = "demangledName" if kind == "kernel" else "null"
         query = f"select {', '.join(columns)}, {label} from {name}"  # noqa: S608 - fixed names
         texts = dict(base.execute("select id, value from StringIds"))
-        for start, end, device, stream, correlation, size, text in base.execute(query):
+        for start, end, device, stream, number, size, process, text in base.execute(query):
+            # Numbers are those of a process.
+            correlation = (process >> 24, number)
             row = (texts.get(text, str(text)), kind, (device, stream), correlation, size)
             works.append(Event(start, end, *row))
     calls = [
-        Event(start, end, "", "call", (thread,), correlation)
-        for start, end, thread, correlation in (
+        Event(start, end, "", "call", (thread,), (thread >> 24, number))
+        for start, end, thread, number in (
             base.execute(
                 "select start, end, globalTid, correlationId from CUPTI_ACTIVITY_KIND_RUNTIME"
             )
@@ -219,7 +239,30 @@ def _of_nsight(path: Path) -> Raw:
             else ()
         )
     ]
-    return Raw(works, calls, [], [], [], [], [])
+    ranges = [*_ranges(base)] if "NVTX_EVENTS" in tables else []
+    operators = [it for it in ranges if it.kind == "operator"]
+    annotations = [it for it in ranges if it.kind == "annotation"]
+    return Raw(works, calls, operators, annotations, [], [], [])
+
+
+NUMBER: Final = re.compile(r", (?:op_id|seq) = .*", re.DOTALL)
+"""What `torch.autograd.profiler.emit_nvtx` adds to the names of operators."""
+
+
+OPERATOR: Final = re.compile(r"[a-z_0-9]+::[\w.]+,")
+
+
+def _ranges(base: sqlite3.Connection) -> Iterator[Event]:
+    names = dict(base.execute("select id, value from StringIds"))
+    query = (
+        "select start, end, text, textId, globalTid from NVTX_EVENTS where eventType in (59, 60)"
+    )
+    for start, end, text, number, thread in base.execute(query):
+        name = names.get(number, "") if text is None else text
+        named = NUMBER.sub("", name)
+        kind = "operator" if named != name and OPERATOR.match(name) else "annotation"
+        if end is not None:
+            yield Event(start, end, named, kind, (thread,))
 
 
 def union(spans: Iterable[Window]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 
 import polars as pl
 import pytest
@@ -10,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import longpole
+from longpole.tables.activities import own_activities
 from longpole.testing import TraceBuilder
+from oracles.raw_file import union
 from oracles.simulator import simulate
 from strategies import traces
 from styles import document
@@ -139,17 +142,39 @@ def test_activities_without_a_launch_are_in_a_row_of_their_own():
 
 
 def closed(trace, window):
-    """Return the rows; they sum to the window on threads, and to the breakdown on devices."""
+    """Return the rows; they sum to the window on threads, and to the busy time on devices."""
     rows = longpole.phases(trace, window).rows
     hosts, devices = trace.core.phase_times(window.span, window.on_host.span)
     n_threads = len({row["lane"] for row in hosts.to_dicts()})
     assert rows["host_ns"].sum() == n_threads * window.on_host.duration_ns
     assert min((row["duration_ns"] for row in hosts.to_dicts()), default=0) >= 0
-    whole = longpole.breakdown(trace, window).group_by("device", maintain_order=True).first()
-    names = ["compute_ns", "communication_ns", "copy_ns", "count"]
-    assert rows.select(names).sum().rows() == whole.select(names).sum().rows()
-    assert len({row["device"] for row in devices.to_dicts()}) <= whole.height
+    own = own_activities(trace, window).rows(named=True)
+    assert rows["count"].sum() == len(own)
+    known = {device for device, *_ in spans_of(own, window)}
+    busy = [spans for _, spans, _ in spans_of(own, window)]
+    computing = [spans for _, _, spans in spans_of(own, window)]
+    assert rows["device_ns"].sum() == sum(map(union, busy))
+    assert rows["compute_ns"].sum() == sum(map(union, computing))
+    assert {row["device"] for row in devices.to_dicts()} == known
+    if window.host is None:
+        whole = longpole.breakdown(trace, window).group_by("device", maintain_order=True).first()
+        names = ["compute_ns", "communication_ns", "copy_ns", "count"]
+        assert rows.select(names).sum().rows() == whole.select(names).sum().rows()
     return rows
+
+
+def spans_of(works, window):
+    """Return each device with when activities ran on it that count, and those that compute."""
+    spans = defaultdict(list)
+    computing = defaultdict(list)
+    for work in works:
+        start, end = work["start_ns"], work["start_ns"] + work["duration_ns"]
+        if work["inside_ns"] < work["duration_ns"]:
+            start, end = max(start, window.start_ns), min(end, window.end_ns)
+        spans[work["device"]].append((start, end))
+        if work["work_class"] == "compute":
+            computing[work["device"]].append((start, end))
+    return [(device, spans[device], computing[device]) for device in spans]
 
 
 def recorded(run, folder):

@@ -48,7 +48,7 @@ def test_a_figure_that_differs_is_found(monkeypatch):
 
 
 def _without_one(path):
-    from oracles.raw_events import _of_chrome
+    from oracles.raw_file import _of_chrome
 
     raw = _of_chrome(path.read_bytes())
     middle = len(raw.works) // 2

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import longpole
 from longpole.devices.peaks import PEAKS, peaks_of
 from longpole.report.blocks import Sentence, Table
+from longpole.tables.activities import own_activities
 from longpole.testing import TraceBuilder
 from real_traces import real_traces
 
@@ -362,11 +363,9 @@ def test_the_kernels_of_real_traces_are_all_accounted_for(path):
         pytest.skip(f"no traces in {path}")
     trace = longpole.read_trace(path)
     window = longpole.choose_window(trace)
-    kernels = trace.events.join(
-        trace.launches.filter(pl.col("work_class").cast(pl.String) == "compute"), on="event"
-    ).filter(pl.col("kind") == "kernel")
+    kernels = own_activities(trace, window, where="kind = 'kernel' AND work_class = 'compute'")
     found = longpole.roofline(trace, window)
-    assert found.kernel_ns == window.clip(kernels)["inside_ns"].sum()
+    assert found.kernel_ns == kernels["inside_ns"].sum()
 
 
 def test_without_recorded_shapes_the_answer_says_how_to_record_them():

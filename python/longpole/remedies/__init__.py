@@ -8,10 +8,9 @@ that refers to a `Remedy`.
 `find` asks `Facts` (`facts.py`) what the trace shows, and returns a `Found` (`model.py`) for each
 place. These queries suffice for most remedies:
 
-- `kernels`, `copies`, `launched_in(time_ranges)`: activities, which count to the window in which
-  they end, with the `call` and the operators that launched them. For work of the GPU begin here,
-  since a host that runs ahead launches it in an earlier window. Memsets are among the activities
-  of `launched_in` only.
+- `kernels`, `copies`, `launched_in(time_ranges)`: activities, which count to the window that
+  launched them, with the `call` and the operators around it. Memsets are among the activities of
+  `launched_in` only.
 - `operators(prefix)`, `annotations(prefix)`, `calls(role)`, `calls_named(prefix)`: time of threads,
   which counts to the window in which it begins.
 - `around(event)`, `names_in(time_ranges)`: what encloses an event, and what lies in a time range.

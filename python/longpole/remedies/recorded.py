@@ -66,7 +66,7 @@ class ThreadGap(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """A GPU activity that ends in a window."""
+    """A GPU activity that belongs to a window."""
 
     event: int
     call: int | None

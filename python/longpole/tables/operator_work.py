@@ -12,6 +12,7 @@ from longpole.flops.inputs import INPUT_ARGUMENTS, distinct_inputs
 from longpole.flops.served.lengths import LENGTHS, lengths_in
 from longpole.rows.frames import argument
 from longpole.rows.selection import matching
+from longpole.tables.activities import own_events
 from longpole.tables.hlo_work import hlo_work
 from longpole.trace.captures import has_captured_graphs
 from longpole.trace.kept import kept
@@ -50,11 +51,11 @@ _CALLED: Final = {"event": pl.UInt32, "source": pl.UInt32, "launch": pl.UInt32, 
 def work_in_window(
     trace: Trace, window: Window, where: pl.Expr | str | None = None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the work of the operators that launched kernels in the window.
+    """Return the work of the operators whose kernels belong to the window.
 
     Of nested operators the outermost with a formula counts: `aten::linear` rather than the
     `aten::addmm` inside. Under autocast it is the one with the types of the kernels. If the
-    kernels of an operator are partly in the window, the same part of its work counts. The
+    kernels of an operator are partly in a time range, the same part of its work counts. The
     operators of a graph's kernels are those of its capture, once for each launch of the graph.
 
     Returns
@@ -185,8 +186,8 @@ def _kernels(
     kernels = chosen.filter(
         pl.col("kind") == "kernel", pl.col("work_class") == "compute", pl.col("duration_ns") >= 0
     )
-    start_ns, end_ns = pl.col("start_ns"), pl.col("start_ns") + pl.col("duration_ns")
-    inside_ns = end_ns.clip(upper_bound=window.end_ns) - start_ns.clip(window.start_ns)
+    counted = own_events(trace, window)
+    kernels = kernels.join(counted, on="event", how="left", maintain_order="left")
     own = operators.filter(pl.col("source") == 0)["operator"]
     owned = kernels.with_columns(
         outermost(trace, kernels["operator"], own), source=pl.lit(0, pl.UInt32)
@@ -202,7 +203,7 @@ def _kernels(
         "source",
         "launch",
         "call",
-        inside_ns=inside_ns.clip(0),
+        inside_ns=pl.col("inside_ns").fill_null(0),
         kernel="name",
         other=pl.when(pl.col("operator").is_null()).then("name"),
     )

@@ -53,7 +53,7 @@ class PhaseRow(Row):
     device_ns: int
     """Busy time of the devices with activities launched in the phase: the sum of the next three."""
     device_share: float | None
-    """Share of the window: of one window for each device."""
+    """As a share of one window for each device."""
     compute_ns: int
     """Time with a compute kernel."""
     communication_ns: int
@@ -106,7 +106,7 @@ def phases(trace: Trace, window: Window | None = None) -> Phases:
     A GPU activity belongs to the phase that its launch call ran in, on any thread; calls of
     autograd threads are backward. Each moment in which a device is busy counts once: as compute,
     else communication, else copy, as in `breakdown`, and among several activities for the phase of
-    the one that started first. So each column of GPU time sums to that of `breakdown`.
+    the one that started first. A step has the activities that were launched in it, whole.
 
     Examples
     --------

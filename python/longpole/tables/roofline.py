@@ -15,6 +15,7 @@ from longpole.formats.convert.flame import path_of
 from longpole.report.blocks import Column, Sentence, Table, Value, tabulated, without_empty_columns
 from longpole.rows.frames import frame_schema
 from longpole.rows.selection import sorted_by
+from longpole.tables.activities import own_events
 from longpole.tables.activity_sums import SHORT_NS
 from longpole.tables.catalogue import MOST_ROWS, ask_by, table, view
 from longpole.tables.closer_look import closer_look
@@ -86,7 +87,7 @@ class RooflineRow(LaunchShape):
     calls: int | None
     n_kernels: int
     kernel_ns: int
-    """Time of the kernels inside the window."""
+    """Time of the kernels that belong to the window."""
     flops: int | None
     n_bytes: int | None
     least_flops: int | None
@@ -435,9 +436,9 @@ def roofline_shares(trace: Trace, window: Window) -> dict[str, float]:
 
 
 def _short(trace: Trace, window: Window, owners: pl.DataFrame) -> tuple[int, int]:
-    """Return the number of the kernels that are short, and their time in the window."""
-    times = trace.events.select("event", "start_ns", "duration_ns")
-    inside = window.clip(owners.join(times, on="event"))
+    """Return the number of the kernels that are short, and their time."""
+    times = trace.events.select("event", "duration_ns")
+    inside = owners.join(own_events(trace, window), on="event").join(times, on="event")
     short = inside.filter(pl.col("duration_ns") < SHORT_NS, pl.col("inside_ns") > 0)["inside_ns"]
     return short.len(), int(short.sum() or 0)
 

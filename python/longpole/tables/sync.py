@@ -10,8 +10,10 @@ from longpole.engine.windows import window_of
 from longpole.formats.convert.flame import path_of
 from longpole.rows.frames import frame_schema, typed
 from longpole.rows.selection import matching
+from longpole.tables.activities import own_events
 from longpole.tables.catalogue import table
 from longpole.tables.needs import ACTIVITIES, CALLS
+from longpole.trace import sweeps
 from longpole.words.data import Row
 
 if TYPE_CHECKING:
@@ -75,10 +77,37 @@ def sync(
         window = window_of(trace, window)
         if window is None:
             return _no_rows()
-        critical_path = path_of(trace, window)
-    times = trace.events.select("start_ns", "duration_ns", target="event")
-    waits = critical_path.sync_dependencies.join(times, on="target")
+        waits = _of_window(trace, window)
+    else:
+        waits = _timed(trace, critical_path.sync_dependencies)
     return matching(waits.sort("start_ns", "target", "source"), where)
+
+
+def _of_window(trace: Trace, window: Window) -> pl.DataFrame:
+    """Return the waits that belong to a window; of other windows than steps, that end in it.
+
+    Those of calls belong to the step in whose host time they begin, those of streams to that which
+    launched the waiting activity.
+    """
+    path = path_of(trace, window)
+    if window.host is None or trace.window is None:
+        return _timed(trace, path.sync_dependencies)
+    waits = _timed(trace, path.sync_dependencies_in(trace.window))
+    works = sweeps.activities(trace)["event"].implode()
+    is_of_stream = pl.col("target").is_in(works)
+    own = own_events(trace, window)["event"].implode()
+    return pl.concat(
+        [
+            waits.filter(pl.col("target").is_in(own)),
+            window.on_host.starting(waits.filter(~is_of_stream)),
+        ]
+    )
+
+
+def _timed(trace: Trace, waits: pl.DataFrame) -> pl.DataFrame:
+    """Add start and duration of the waiting events."""
+    times = trace.events.select("start_ns", "duration_ns", target="event")
+    return waits.join(times, on="target")
 
 
 def _no_rows() -> pl.DataFrame:

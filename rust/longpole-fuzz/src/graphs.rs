@@ -38,7 +38,7 @@ pub(crate) fn graph(bytes: &[u8]) {
     let built = graph::build(&tables, &launches, vocabulary::DATA_LOADING, &silent)
         .expect("the pattern is ours");
     let always = (i64::MIN, i64::MAX);
-    measure::kernels_by_name(&tables, &measure::Belonging::of(&tables, &launches, always, always));
+    measure::kernels_by_name(&tables, &link::Belonging::of(&tables, &launches, always, always));
     let _ = path::scope(&tables, &launches, &Choice::Usual, None);
     let Ok(window) = path::window(&tables, &launches, &Choice::Whole, None) else { return };
     let found = path::walk(&built, &window, &Schedule::observed());

@@ -356,10 +356,12 @@ impl CriticalPath {
         self.graph.counts.named().into_iter().collect()
     }
 
-    /// Returns the waits that end inside the window.
-    fn sync_dependencies(&self, py: Python<'_>) -> PyResult<Table> {
+    /// Returns the waits that end in a time range, by default inside the window.
+    #[pyo3(signature = (within=None))]
+    fn sync_dependencies(&self, py: Python<'_>, within: Option<(i64, i64)>) -> PyResult<Table> {
+        let within = within.unwrap_or((self.path.start_ns, self.path.end_ns));
         detached(py, || {
-            let rows = path::sync_dependencies(&self.graph, &self.path, &self.schedule);
+            let rows = path::sync_dependencies(&self.graph, &self.path, &self.schedule, within);
             let events = &self.tables.events;
             let columns = columns!(rows.iter(), |row| Columns {
                 source: row.source,

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use longpole_core::graph::Graph;
 use longpole_core::ids::EventId;
+use longpole_core::link::Launches;
 use longpole_core::names::Names;
 use longpole_core::overhead;
 use longpole_core::path::{
@@ -46,6 +47,7 @@ pub(crate) struct Facts {
     pub(crate) tables: Tables,
     pub(crate) graph: Arc<Graph>,
     pub(crate) nesting: Arc<Nesting>,
+    pub(crate) launches: Arc<Launches>,
     pub(crate) scope: Arc<Scope>,
     pub(crate) inquiry: Inquiry,
     /// The minimum latencies of the edges for other recording costs, if such were taken off.
@@ -66,6 +68,7 @@ impl Facts {
             graph,
             tables: &self.tables,
             nesting: &self.nesting,
+            launches: &self.launches,
             scope,
             whole: (&self.graph, &self.scope),
             index: &self.index,

@@ -2,7 +2,8 @@
 
 use longpole_core::columns::columns;
 use longpole_core::ids::EventId;
-use longpole_core::measure::{self, Belonging, Chosen, NameTime, Places, Reason};
+use longpole_core::link::Belonging;
+use longpole_core::measure::{self, Chosen, NameTime, Places, Reason};
 use longpole_core::names::Names;
 use longpole_core::tables::Tables;
 use pyo3::exceptions::PyIndexError;

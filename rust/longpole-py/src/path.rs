@@ -140,8 +140,17 @@ impl Trace {
         };
         let index = path::FactIndex::default();
         let (estimate, other_latencies_ns) = (self.estimate.clone(), OnceLock::new());
-        let facts =
-            Facts { tables, graph, nesting, scope, inquiry, other_latencies_ns, estimate, index };
+        let facts = Facts {
+            tables,
+            graph,
+            nesting,
+            launches,
+            scope,
+            inquiry,
+            other_latencies_ns,
+            estimate,
+            index,
+        };
         Ok((parts, facts))
     }
 
@@ -159,6 +168,7 @@ impl Trace {
             scope: self.scope_of(py, choice, step_name)?,
             graph: self.graph(py, None)?,
             nesting: self.nesting(py)?,
+            launches: self.linked(py)?,
             inquiry: path::Inquiry::default(),
             other_latencies_ns: OnceLock::new(),
             estimate: None,

@@ -245,6 +245,10 @@ class CriticalPath:
         """Which call or stream waited for which in the window; see `Trace.sync_dependencies`."""
         return frame_of(self._core.sync_dependencies())
 
+    def sync_dependencies_in(self, span: tuple[int, int]) -> pl.DataFrame:
+        """Return the waits that end between two times, in ns, also outside the window."""
+        return frame_of(self._core.sync_dependencies(span))
+
     def what_if(self, changes: Change | Iterable[Change]) -> WhatIf:
         """Compute the length of the window after hypothetical changes.
 

@@ -1,6 +1,7 @@
 //! Links related events by the ids that the profiler recorded.
 
 mod autograd;
+mod belonging;
 mod calls;
 mod execution;
 mod homes;
@@ -10,6 +11,7 @@ mod steps;
 mod threads;
 
 pub use autograd::{AutogradPair, BackwardLink, autograd_pairs, backward_links};
+pub use belonging::{Belonging, Launch, LaunchTimes};
 pub use calls::{CallOrder, Captures};
 pub use execution::{ExecutionLink, Iteration, Method, Unlinked, execution};
 pub use launches::{Launches, LinkedBy, launches};

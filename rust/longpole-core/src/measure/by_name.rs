@@ -5,10 +5,10 @@
 
 use std::collections::HashMap;
 
-use super::{Belonging, Blocking, Reason, times_within};
+use super::{Blocking, Reason, times_within};
 use crate::ids::{EventId, StringId};
 use crate::intervals::Spans;
-use crate::link::Launches;
+use crate::link::{Belonging, Launches};
 use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables, argument_text};
 

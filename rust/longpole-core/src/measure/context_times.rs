@@ -6,13 +6,13 @@
 
 use std::collections::HashMap;
 
+use super::Chosen;
 use super::contexts::{Contexts, Frames, contexts};
 use super::self_time::for_each_owned;
-use super::{Belonging, Chosen};
 use crate::columns::columns;
 use crate::error::Result;
 use crate::ids::{EventId, NO_ROW};
-use crate::link::{BackwardLink, Launches, queued_tasks};
+use crate::link::{BackwardLink, Belonging, Launches, queued_tasks};
 use crate::progress::Progress;
 use crate::stack::Nesting;
 use crate::tables::Tables;

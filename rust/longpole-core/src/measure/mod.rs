@@ -1,6 +1,5 @@
 //! Measurements on linked events, one table for each.
 
-mod belonging;
 mod blocking;
 mod busy;
 mod by_name;
@@ -19,7 +18,6 @@ mod self_time;
 mod spread;
 mod warnings;
 
-pub use belonging::Belonging;
 pub use blocking::{Blocking, Reason, api_roles, blocking_calls, copy_from_pageable};
 pub use busy::{Busy, ClassTime, busy, class_times, overlaps};
 pub use by_name::{

@@ -10,7 +10,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::busy::span_within;
 use super::context_times::anchors;
 use super::self_time::for_each_owned;
 use crate::columns::columns;
@@ -18,7 +17,7 @@ use crate::error::Result;
 use crate::graph::{limits, matching};
 use crate::ids::{EventId, LaneId};
 use crate::intervals::Spans;
-use crate::link::{AutogradPair, BackwardLink, Launches, autograd_pairs, main_threads};
+use crate::link::{AutogradPair, BackwardLink, Belonging, Launches, autograd_pairs, main_threads};
 use crate::names::Names;
 use crate::stack::Nesting;
 use crate::tables::{EventKind, Tables, WorkClass};
@@ -39,7 +38,7 @@ columns! {
 }
 
 columns! {
-    /// The time of a device with activities of a phase within a window.
+    /// The time of a device with activities of a phase that [belong](Belonging) to a window.
     ///
     /// An instant with several activities counts once: as compute, else communication, else copy,
     /// and among these for the phase of the activity that started first. So the times of all phases
@@ -50,7 +49,7 @@ columns! {
         pub device: Option<i64>,
         /// The phase in which the activities were launched; `None` if their launch is not known.
         pub phase: Option<Phase>,
-        /// Number of activities that ran within the window, entirely or partly.
+        /// Number of activities.
         pub count: i64,
         /// Time with a compute kernel.
         pub compute_ns: i64,
@@ -64,7 +63,8 @@ columns! {
 const N_PHASES: usize = Phase::ALL.len();
 
 /// Returns the time of each main thread that launches in each phase, within the first time range,
-/// and that of each device, within the second.
+/// in which the host work of a window begins, and that of each device with the activities that
+/// belong to the window, the second time range.
 ///
 /// # Errors
 ///
@@ -75,21 +75,21 @@ pub fn phase_times(
     data_load: &str,
     (host, window): ((i64, i64), (i64, i64)),
 ) -> Result<(Vec<HostPhase>, Vec<DevicePhase>)> {
-    let (host, window) = (in_range(host), in_range(window));
+    let belonging = Belonging::of(tables, launches, window, host);
     let anchors = anchors(launches, tables, nesting);
     let is_main = main_threads(tables);
     let marks = marks(tables, nesting, data_load)?;
     let threads = threads(tables, (nesting, links), &marks, &autograd_pairs(tables, &is_main));
     let hosts = launching(tables, &is_main, &anchors)
         .into_iter()
-        .flat_map(|lane| host_phases(lane, &threads[lane.row()], host))
+        .flat_map(|lane| host_phases(lane, &threads[lane.row()], in_range(host)))
         .collect();
     let phase_of = |work: EventId| {
         let anchor = EventId::from_column(anchors[work.row()])?;
         let thread = &threads[tables.events.lane(anchor).row()];
         Some(thread.phase_at(tables.events.start_ns(anchor)))
     };
-    Ok((hosts, device_phases(tables, window, phase_of)))
+    Ok((hosts, device_phases(tables, &belonging, phase_of)))
 }
 
 /// Returns the phase that each event marks, if any.
@@ -324,15 +324,14 @@ type Work = [Vec<(i64, i64, usize)>; WorkClass::ALL.len()];
 
 fn device_phases(
     tables: &Tables,
-    window: (i64, i64),
+    belonging: &Belonging<'_>,
     phase_of: impl Fn(EventId) -> Option<Phase>,
 ) -> Vec<DevicePhase> {
     let events = &tables.events;
     let class_of = tables.work_classes();
     let mut devices: BTreeMap<Option<i64>, Work> = BTreeMap::new();
     for event in events.ids() {
-        let (Some(class), Some(span)) = (class_of(event), events.span(event)) else { continue };
-        if let Some((start, end)) = span_within(span, window) {
+        if let (Some(class), Some((start, end))) = (class_of(event), belonging.span(event)) {
             let device = tables.lanes.place(events.lane(event)).device;
             let phase = phase_of(event).map_or(N_PHASES, |phase| phase as usize);
             devices.entry(device).or_default()[class as usize].push((start, end, phase));

@@ -170,9 +170,14 @@ pub struct SyncDependency {
     pub on_path: bool,
 }
 
-/// Returns the waits that end inside the window of a path, at the times of a schedule, in content
-/// order of the waiting event, then of the awaited activity.
-pub fn sync_dependencies(graph: &Graph, path: &Path, schedule: &Schedule) -> Vec<SyncDependency> {
+/// Returns the waits that end in a time range, at the times of a schedule, in content order of the
+/// waiting event, then of the awaited activity.
+pub fn sync_dependencies(
+    graph: &Graph,
+    path: &Path,
+    schedule: &Schedule,
+    within: (i64, i64),
+) -> Vec<SyncDependency> {
     let mut on_path = path.edges.clone();
     on_path.sort_unstable();
     let mut found: Vec<_> = graph
@@ -193,7 +198,7 @@ pub fn sync_dependencies(graph: &Graph, path: &Path, schedule: &Schedule) -> Vec
                 waited: schedule.reached_by(edge.target, graph) == Some(number),
                 on_path: on_path.binary_search_by(is_number).is_ok(),
             };
-            (path.start_ns <= time_ns && time_ns <= path.end_ns).then_some((target, source, sync))
+            (within.0 <= time_ns && time_ns <= within.1).then_some((target, source, sync))
         })
         .collect();
     found.sort_by_key(|&(target, source, _)| (target, source));

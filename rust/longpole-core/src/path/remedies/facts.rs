@@ -9,6 +9,7 @@ use super::pace::host_pace_ns;
 use crate::graph::{Edge, Graph, Kind, Role};
 use crate::ids::{EventId, NO_ROW, NodeId, Order, StringId, row_in_column};
 use crate::intervals::Spans;
+use crate::link::{Launch, LaunchTimes, Launches};
 use crate::path::what_if::TimeRange;
 use crate::path::windows::Scope;
 use crate::stack::Nesting;
@@ -24,6 +25,8 @@ pub struct Facts<'a> {
     pub tables: &'a Tables,
     /// The nesting of events.
     pub nesting: &'a Nesting,
+    /// The launch calls of GPU activities.
+    pub launches: &'a Launches,
     /// The windows.
     pub scope: &'a Scope,
     /// The graph and the windows of the verdict, of which these may be a part.
@@ -37,6 +40,7 @@ pub struct Facts<'a> {
 pub struct FactIndex {
     launched: OnceLock<Vec<(Order, Order)>>,
     busy: OnceLock<Spans>,
+    launch_times: OnceLock<LaunchTimes>,
 }
 
 /// An event on a thread.
@@ -86,7 +90,7 @@ pub struct Activity {
     pub duration_ns: i64,
     /// The row of its stream in the lane table.
     pub lane: usize,
-    /// Index of the window in which it ends.
+    /// Index of the window to which it belongs.
     pub window: usize,
 }
 
@@ -186,7 +190,25 @@ impl<'a> Facts<'a> {
         timeline.orders().filter(is_one).filter_map(within).collect()
     }
 
-    /// Returns GPU activities of the given event kinds that end in a window and take at least
+    /// Returns the index of the window to which a GPU activity belongs: that of its launch, or in
+    /// which it ends if windows contain their host work.
+    fn window_of_work(&self, order: Order) -> Option<usize> {
+        let timeline = &self.graph.timeline;
+        let launch = if self.scope.has_host() {
+            let make = || LaunchTimes::of(self.tables, self.launches);
+            let times = self.index.launch_times.get_or_init(make);
+            times.launch(timeline.event(order), self.tables, self.launches)
+        } else {
+            Launch::Unknown
+        };
+        match launch {
+            Launch::At(ns) => self.window_of_host(ns),
+            Launch::BeforeAll => None,
+            Launch::Unknown => self.window_at(timeline.end_ns(order) - 1),
+        }
+    }
+
+    /// Returns GPU activities of the given event kinds that belong to a window and take at least
     /// `least_ns`.
     pub fn activities(&self, kinds: &[EventKind], least_ns: i64) -> Vec<Activity> {
         let timeline = &self.graph.timeline;
@@ -198,7 +220,7 @@ impl<'a> Facts<'a> {
 
     fn activity(&self, order: Order) -> Option<Activity> {
         let (graph, timeline) = (self.graph, &self.graph.timeline);
-        let window = self.window_at(timeline.end_ns(order) - 1)?;
+        let window = self.window_of_work(order)?;
         let own = graph.edges.range(graph.nodes.end(order));
         let own = graph.edges.as_slice()[own].iter().find(|edge| edge.role == Role::DeviceWork);
         let call = timeline.launcher(order).map(|call| timeline.event(call));

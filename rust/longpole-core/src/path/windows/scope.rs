@@ -103,6 +103,11 @@ impl Scope {
         Self { host_ns, host, ..self }
     }
 
+    /// Whether the host work of its windows may begin outside of them.
+    pub(in crate::path) fn has_host(&self) -> bool {
+        !self.host.is_empty()
+    }
+
     /// Returns the shown window.
     pub fn window(&self) -> &Window {
         &self.windows[self.shown]

@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::Launches;
 use crate::ids::{EventId, LaneId};
-use crate::link::Launches;
 use crate::tables::Tables;
 
 /// The GPU activities of a window.
@@ -18,16 +18,23 @@ pub struct Belonging<'a> {
     window: (i64, i64),
     /// If the window is a step, the time in which its launches begin.
     host: Option<(i64, i64)>,
-    unlinked: HashMap<EventId, Launch>,
+    times: LaunchTimes,
 }
 
 /// When an activity was launched.
-#[derive(Clone, Copy)]
-enum Launch {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Launch {
+    /// At a time: that of its own launch, or of the next known one of its stream.
     At(i64),
+    /// Before all known launches of its stream.
     BeforeAll,
+    /// After them, or its stream has none.
     Unknown,
 }
+
+/// When activities were launched; those without a launch call, by the next of their stream.
+#[derive(Debug, Default)]
+pub struct LaunchTimes(HashMap<EventId, Launch>);
 
 impl<'a> Belonging<'a> {
     /// Prepares the activities of a window. `host` is the time in which the host work begins that
@@ -39,31 +46,44 @@ impl<'a> Belonging<'a> {
         host: (i64, i64),
     ) -> Self {
         let host = Some(host).filter(|&host| host != window);
-        let unlinked = if host.is_some() { unlinked(tables, launches) } else { HashMap::new() };
-        Self { tables, launches, window, host, unlinked }
+        let times =
+            if host.is_some() { LaunchTimes::of(tables, launches) } else { LaunchTimes::default() };
+        Self { tables, launches, window, host, times }
     }
 
     /// Returns the time of an activity that counts for the window; `None` if it does not belong to
     /// it.
     pub fn time_ns(&self, work: EventId) -> Option<i64> {
-        let span = self.tables.events.span(work)?;
-        let Some((from_ns, until_ns)) = self.host else { return inside_ns(span, self.window) };
-        match self.launch(work) {
-            Launch::At(ns) => (from_ns <= ns && ns < until_ns).then_some(span.1 - span.0),
-            Launch::BeforeAll => None,
-            Launch::Unknown => inside_ns(span, self.window),
-        }
+        self.span(work).map(|(start, end)| end - start)
     }
 
-    fn launch(&self, work: EventId) -> Launch {
-        match self.launches.launcher(work) {
-            Some(call) => Launch::At(self.tables.events.start_ns(call)),
-            None => self.unlinked.get(&work).copied().unwrap_or(Launch::Unknown),
+    /// Returns the start and end of this time.
+    pub fn span(&self, work: EventId) -> Option<(i64, i64)> {
+        let span = self.tables.events.span(work)?;
+        let Some((from_ns, until_ns)) = self.host else { return inside(span, self.window) };
+        match self.times.launch(work, self.tables, self.launches) {
+            Launch::At(ns) => (from_ns <= ns && ns < until_ns).then_some(span),
+            Launch::BeforeAll => None,
+            Launch::Unknown => inside(span, self.window),
         }
     }
 }
 
-/// Returns when the activities without a launch call were launched, by the next of their stream.
+impl LaunchTimes {
+    /// Finds the launches of the activities without a call.
+    pub fn of(tables: &Tables, launches: &Launches) -> Self {
+        Self(unlinked(tables, launches))
+    }
+
+    /// Returns when an activity was launched, with or without a launch call.
+    pub fn launch(&self, work: EventId, tables: &Tables, launches: &Launches) -> Launch {
+        match launches.launcher(work) {
+            Some(call) => Launch::At(tables.events.start_ns(call)),
+            None => self.0.get(&work).copied().unwrap_or(Launch::Unknown),
+        }
+    }
+}
+
 fn unlinked(tables: &Tables, launches: &Launches) -> HashMap<EventId, Launch> {
     let events = &tables.events;
     let mut streams: BTreeMap<LaneId, Vec<(i64, EventId)>> = BTreeMap::new();
@@ -88,7 +108,7 @@ fn unlinked(tables: &Tables, launches: &Launches) -> HashMap<EventId, Launch> {
 }
 
 /// Returns the part of a span inside a window; `None` if it has none. That of an instant is 0.
-fn inside_ns((start, end): (i64, i64), window: (i64, i64)) -> Option<i64> {
+fn inside((start, end): (i64, i64), window: (i64, i64)) -> Option<(i64, i64)> {
     let (from, until) = (start.max(window.0), end.min(window.1));
-    (from < until || (from == until && start == end)).then_some(until - from)
+    (from < until || (from == until && start == end)).then_some((from, until))
 }
