@@ -147,7 +147,8 @@ class Checks:
                 said = stream["count"], stream["busy_ns"]
                 self.same("summary: stream", said, (len(here), union(spans)))
         if self.host() is not None:
-            self.same("summary: kernels", _by_name(data["kernels"]), self._by_name("kernel"))
+            said = _by_name(data["kernels"])
+            self.same("summary: kernels", said, _demangled(self._by_name("kernel"), said))
 
     def _busy(self) -> dict[Any, int]:
         spans: dict[Any, list[Window]] = defaultdict(list)
@@ -167,7 +168,7 @@ class Checks:
         rows = self.rows("kernels")
         if rows is not None:
             said = _by_name(row for row in rows if row["kind"] == "kernel")
-            self.same("kernels", said, self._by_name("kernel"))
+            self.same("kernels", said, _demangled(self._by_name("kernel"), said))
 
     def _activities(self) -> None:
         rows = self.rows("activities")
@@ -254,7 +255,7 @@ class Checks:
             self.same("annotations", _by_name(rows), dict(found))
 
     def _operators(self) -> None:
-        rows = [row for row in self.rows("operators") or () if row["row"] == "frame"]
+        rows = [row for row in self.rows("operators") or () if row["count"]]
         here = [it for it in self.raw.operators if it.touches(self.window)]
         if rows:
             said = {row["name"]: row["count"] for row in rows}
@@ -282,6 +283,17 @@ def _is_at(event: Event, place: tuple[Any, Any]) -> bool:
 
 def _by_name(rows: Iterable[dict[str, Any]]) -> dict[str, list[int]]:
     return {row["name"]: [row["count"], row["duration_ns"]] for row in rows}
+
+
+def _demangled(found: dict[str, list[int]], said: dict[str, list[int]]) -> dict[str, list[int]]:
+    """Return figures under the names of an answer, where the file has mangled names of C++."""
+    others = [name for name in said if name not in found]
+    renamed = {}
+    for name, figures in found.items():
+        twins = [it for it in others if said[it] == figures] if name.startswith("_Z") else []
+        renamed[twins[0] if twins else name] = figures
+        others = [it for it in others if it != twins[0]] if twins else others
+    return renamed
 
 
 def answered(*words: str) -> dict[str, Any]:
