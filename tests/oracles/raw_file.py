@@ -29,7 +29,10 @@ KINDS: Final = {
 CALLS: Final = ("cuda_runtime", "cuda_driver", "Runtime", "hip_runtime", "hip_driver")
 OPERATORS: Final = ("cpu_op", "Operator")
 ANNOTATIONS: Final = ("user_annotation",)
-MARKS: Final = ("ProfilerStep#", "enumerate(DataLoader)#", "Optimizer.")
+MARKS: Final = {
+    "cpu_op": ("ProfilerStep#",),
+    "Operator": ("ProfilerStep#", "enumerate(DataLoader)#", "Optimizer."),
+}
 """Names of annotations, which torch wrote as operators before it had a category for them."""
 
 Window = tuple[int, int]
@@ -202,7 +205,7 @@ def _add(lists: dict[str, list[Any]], event: dict[str, Any]) -> None:
         lists["syncs"].append(Sync(args.get("correlation"), event["name"], device, stream))
     elif category == "python_function":
         lists["functions"].append(Event(start, end, event["name"], "function", thread))
-    elif category in OPERATORS and not event["name"].startswith(MARKS):
+    elif category in OPERATORS and not event["name"].startswith(MARKS[category]):
         lists["operators"].append(Event(start, end, event["name"], "operator", thread))
     elif category in (*ANNOTATIONS, *OPERATORS):
         lists["annotations"].append(Event(start, end, event["name"], "annotation", thread))
