@@ -66,7 +66,7 @@ test-rust: tools
 	cargo test --profile checks --locked --quiet
 	RUSTDOCFLAGS=-Dwarnings cargo doc --profile checks --no-deps --locked --quiet
 
-lint: $(READY)
+lint: $(TESTED)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
