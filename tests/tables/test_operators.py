@@ -73,6 +73,16 @@ def test_python_functions_that_cross_operators_take_nothing_from_them(drawn):
     assert figures(longpole.operators(builder.read()), *columns) == alone
 
 
+def test_a_function_inside_itself_counts_once_at_whatever_addresses_its_objects_are():
+    builder = TraceBuilder().python("<function f at 0x7f12>", (0, 100))
+    builder.python("main.py(1): g", (5, 90)).python("<function f at 0x7fab>", (10, 50))
+    found = longpole.functions(builder.launch("k", call=(20, 22), work=(30, 37)).read())
+    assert figures(found, "count", "total_ns", "device_ns") == {
+        "<function f>": (2, 100_000, 7_000),
+        "main.py(1): g": (1, 85_000, 7_000),
+    }
+
+
 def test_an_operator_has_its_own_time_that_of_what_is_inside_and_its_backward_pass():
     found = longpole.operators(training().read())
     assert figures(found, "device_self_ns", "device_ns", "backward_ns") == {

@@ -12,6 +12,7 @@ use crate::graph;
 use crate::ids::{EventId, InColumn, LaneId, NO_ROW, row_in_column};
 use crate::progress::{Progress, report};
 use crate::stack::{Nesting, encloses};
+use crate::strings::Strings;
 use crate::tables::{EventKind, Tables, argument_text_id};
 use crate::vocabulary::module_name;
 
@@ -48,7 +49,8 @@ pub struct Context {
     pub first: EventId,
     /// The name of that frame; [`NO_ROW`] for none.
     pub name: u32,
-    /// Whether no other frame of the chain has this name (and these inputs, if they count).
+    /// Whether no other frame of the chain has this name, but for addresses of objects (and these
+    /// inputs, if they count).
     pub is_outermost: bool,
 }
 
@@ -92,7 +94,12 @@ pub fn contexts(
     report(progress, 0)?;
     let names = Names::of(tables, frames)?;
     let n_events = tables.events.len();
-    let mut tree = Tree::default();
+    let alike = if frames.functions && !frames.by_inputs {
+        alike_names(&tables.strings)
+    } else {
+        HashMap::new()
+    };
+    let mut tree = Tree { alike, ..Tree::default() };
     let mut labels = Labels::of(tables, frames);
     let mut found = Contexts {
         of_event: vec![NO_ROW; n_events],
@@ -182,6 +189,8 @@ struct Tree {
     /// The chain of the previous event, and how often each label occurs in it.
     open: Vec<u32>,
     n_open: Vec<u32>,
+    /// Labels that count as another one in this: see [`alike_names`].
+    alike: HashMap<u32, u32>,
     /// The label of each row.
     label: Vec<u32>,
     /// The row that was entered after each row the last time. Programs repeat themselves, so this
@@ -208,8 +217,13 @@ impl Tree {
         }
         self.last = row;
         self.open.push(row);
-        self.n_open[label as usize] += 1;
+        let counted = self.counted(label);
+        self.n_open[counted] += 1;
         row
+    }
+
+    fn counted(&self, label: u32) -> usize {
+        self.alike.get(&label).copied().unwrap_or(label) as usize
     }
 
     /// Returns the row that followed the last row the last time, if it is the requested one.
@@ -221,11 +235,11 @@ impl Tree {
     }
 
     fn add(&mut self, around: u32, lane: LaneId, (name, label): (u32, u32), first: EventId) -> u32 {
-        let row = row_in_column(self.rows.len());
-        if self.n_open.len() <= label as usize {
-            self.n_open.resize(label as usize + 1, 0);
+        let (row, counted) = (row_in_column(self.rows.len()), self.counted(label));
+        if self.n_open.len() <= counted {
+            self.n_open.resize(counted + 1, 0);
         }
-        let is_outermost = self.n_open[label as usize] == 0;
+        let is_outermost = self.n_open[counted] == 0;
         let parent = (around != NO_ROW).then_some(around);
         self.rows.push(Context { parent, lane, first, name, is_outermost });
         self.label.push(label);
@@ -238,9 +252,33 @@ impl Tree {
     fn leave_to(&mut self, around: u32) {
         while let Some(&last) = self.open.last().filter(|&&last| last != around) {
             self.open.pop();
-            self.n_open[self.label[last as usize] as usize] -= 1;
+            let counted = self.counted(self.label[last as usize]);
+            self.n_open[counted] -= 1;
         }
     }
+}
+
+/// Returns the names that differ from an earlier one only in the addresses of objects, such as
+/// `<function f at 0x7f12>`, with that one. They name the same function.
+fn alike_names(strings: &Strings) -> HashMap<u32, u32> {
+    let mut first: HashMap<String, u32> = HashMap::new();
+    let mut found = HashMap::new();
+    for (row, name) in strings.iter().enumerate() {
+        let Some(plain) = without_addresses(name) else { continue };
+        let row = row_in_column(row);
+        let earliest = *first.entry(plain).or_insert(row);
+        if earliest != row {
+            found.insert(row, earliest);
+        }
+    }
+    found
+}
+
+fn without_addresses(name: &str) -> Option<String> {
+    let (before, after) = name.split_once(" at 0x")?;
+    let is_digit = |it: char| it.is_ascii_digit() || ('a'..='f').contains(&it);
+    let rest = after.split(" at 0x").map(|part| part.trim_start_matches(is_digit));
+    Some(rest.fold(before.to_owned(), |plain, part| plain + part))
 }
 
 /// The argument of operators with the module in which they ran.
