@@ -49,8 +49,8 @@ pub struct Context {
     pub first: EventId,
     /// The name of that frame; [`NO_ROW`] for none.
     pub name: u32,
-    /// Whether no other frame of the chain has this name, but for addresses of objects (and these
-    /// inputs, if they count).
+    /// Whether no other frame of the chain has this name (and these inputs, if they count).
+    /// Addresses in names do not count.
     pub is_outermost: bool,
 }
 
