@@ -145,6 +145,8 @@ def limit_then(gains: Mapping[Side, float]) -> str:
     --------
     >>> limit_then({"kernels": 0.62, "host": 0.3}), limit_then({"kernels": 0.02, "host": 0.01})
     ('the kernels limit it (about 62 %)', 'no side alone limits it')
+    >>> limit_then({"host": 0.999, "kernels": 0.1})
+    'the host limits it (over 99 %)'
     """
     limit = limit_after(gains)
     match limit:
@@ -155,7 +157,8 @@ def limit_then(gains: Mapping[Side, float]) -> str:
             return f"{_NOUNS[one]} ({shares[0]}) and {_NOUNS[other]} ({shares[1]}) limit it alike"
         case _:
             one = limit.sides[0]
-            return f"{_LIMITS[one]} it (about {whole_percent(gains[one])})"
+            told = whole_percent(gains[one])
+            return f"{_LIMITS[one]} it ({told if told.startswith('over') else f'about {told}'})"
 
 
 def limit_words(parts: VerdictParts) -> tuple[str, str] | None:
