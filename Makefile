@@ -16,6 +16,8 @@ NEEDING_mindspore := mindspore
 NEEDING_hta := hta,pydot
 NEEDING_xprof := xprof
 WALKED ?= 20000
+# Cargo counts its own jobs: it is not given those of make.
+ALONE := env -u MAKEFLAGS -u MFLAGS
 # Tests start hundreds of processes: each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -45,7 +47,7 @@ $(BUILT): $(READY) $(RUST_SOURCES) pyproject.toml
 # Tests take the core of `make run` if it is new enough, else one that is sooner compiled.
 $(TESTED): $(READY) $(RUST_SOURCES) pyproject.toml
 	@test -e $(BUILT) && test -z "$$(find $^ -newer $(BUILT))" || { rm -f $(BUILT) && \
-		VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --profile checks --locked --quiet >/dev/null; }
+		$(ALONE) VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --profile checks --locked --quiet >/dev/null; }
 	@touch $@
 
 run: $(BUILT) ## set up, build, and explain an example trace
@@ -62,9 +64,9 @@ test: $(READY) ## set up, build, and check everything
 
 test-rust: tools
 	cargo fmt --all --check
-	cargo clippy --profile checks --workspace --all-targets --locked --quiet -- -D warnings
-	cargo test --profile checks --locked --quiet
-	RUSTDOCFLAGS=-Dwarnings cargo doc --profile checks --no-deps --locked --quiet
+	$(ALONE) cargo clippy --profile checks --workspace --all-targets --locked --quiet -- -D warnings
+	$(ALONE) cargo test --profile checks --locked --quiet
+	$(ALONE) RUSTDOCFLAGS=-Dwarnings cargo doc --profile checks --no-deps --locked --quiet
 
 lint: $(TESTED)
 	$(BIN)/ruff format --check .
