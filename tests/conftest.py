@@ -40,6 +40,6 @@ def _no_variables_of_users():
 
 
 def pytest_collection_finish() -> None:
-    """Take all that was collected out of the way of garbage collection."""
+    """Freeze what was collected, so that garbage collection does not visit it."""
     gc.collect()
     gc.freeze()

@@ -29,6 +29,7 @@ OTHER_FILES = {
     "model",
     "parts",
     "plan",
+    "profiler_work",
     "rooflines",
     "sides",
     "spans",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from steps import steps
 
 import longpole
-from longpole.remedies.facts import _RECORDING
+from longpole.remedies.profiler_work import NAMES
 from longpole.testing import TraceBuilder
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def test_no_recording_is_advised_an_option_that_it_was_made_with(answered):
 
 def test_no_line_of_a_recording_is_mostly_the_work_of_the_profiler(answered):
     trace, verdict = answered
-    own = trace.events.filter(pl.col("name").is_in(_RECORDING), kind="overhead")
+    own = trace.events.filter(pl.col("name").is_in(NAMES), kind="overhead")
     spans = [(row["start_ns"], row["start_ns"] + row["duration_ns"]) for row in own.to_dicts()]
     for line in verdict.plan.lines:
         changed = [change.time_ranges or () for change in line.changes]

@@ -66,7 +66,6 @@ class _InWindow(Protocol):
 
 
 InWindow = TypeVar("InWindow", bound=_InWindow)
-InTime = TypeVar("InTime", "OnThread", "ThreadGap")
 
 Query = str | tuple[str, ...]
 """A kind of query: a word, or the roles of calls."""
@@ -82,17 +81,6 @@ _DIRECTION: Final = re.compile(
 
 # Share of a window that some Python function takes, if stacks are recorded.
 _LONG_FUNCTION: Final = 0.01
-
-# What CUPTI records of its own work, on a thread of its own; what is mostly that is only recording.
-_RECORDING: Final = (
-    "Activity Buffer Request",
-    "Buffer Flush",
-    "Instrumentation",
-    "Resource",
-    "UVM Activity Init",
-)
-_MOSTLY: Final = 0.5
-_MOST_WITH_RECORDING: Final = 2
 
 # The first call that needs the GPU creates a context if it takes this share of the windows, or this
 # time and does not copy or wait.
@@ -481,27 +469,6 @@ class Facts:
             for event in count():
                 if self.core.name(event) in names:
                     yield event
-
-    def without_recording(self, rows: Sequence[InTime]) -> list[InTime]:
-        """Leave out events and gaps that consist mostly of what the profiler does for itself.
-
-        That happens once or twice in a recording, so not in most of several windows.
-        """
-        if not rows or self.n_windows > _MOST_WITH_RECORDING:
-            return list(rows)
-        return [row for row in rows if self._recording_ns(row) <= _MOSTLY * row.duration_ns]
-
-    def _recording_ns(self, row: OnThread | ThreadGap) -> int:
-        """Return how long the profiler worked for itself during an event or a gap."""
-        left = self._recording.rest_of((0, row.start_ns, row.end_ns))
-        return row.duration_ns - sum(end_ns - start_ns for _, start_ns, end_ns in left)
-
-    @cached_property
-    def _recording(self) -> Spans:
-        """The times in which the profiler worked for itself, on any thread."""
-        places = map(self.place, self.named(*_RECORDING))
-        own = (place for place in places if place.kind == "overhead")
-        return Spans((0, place.start_ns, place.end_ns) for place in own)
 
     def place(self, event: int) -> Place:
         """Return the thread and time of an event."""

@@ -14,6 +14,7 @@ from longpole.engine.critical_path.changes import Drop, RemoveWait
 from longpole.remedies.eager_dispatch import dispatched
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.modules import is_of_profiler
+from longpole.remedies.profiler_work import without_profiler_work
 from longpole.remedies.recorded import Named
 from longpole.remedies.round_trip import trips
 from longpole.remedies.spans import Spans
@@ -63,7 +64,7 @@ def _find(facts: Facts) -> Iterator[Found]:
         is_usual = facts.n_windows <= len({gap.window for gap in gaps}) * 2
         are_few = facts.per_window(len(gaps)) <= _MOST_PER_WINDOW
         is_worth = facts.is_worth(_total_ns(gaps), _LEAST_OF_ALL)
-        left = facts.without_recording(gaps) if is_usual and are_few and is_worth else []
+        left = without_profiler_work(facts, gaps) if is_usual and are_few and is_worth else []
         if left and facts.is_worth(_total_ns(left), _LEAST_OF_ALL):
             found = _found(facts, left)
             if not is_of_profiler(found.name or ""):

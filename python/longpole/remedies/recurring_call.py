@@ -10,6 +10,7 @@ from longpole.remedies.compile_overhead import COMPILING, DYNAMO
 from longpole.remedies.interpreter_lock import VIEWS
 from longpole.remedies.model import Found, Remedy
 from longpole.remedies.modules import is_of_profiler
+from longpole.remedies.profiler_work import without_profiler_work
 from longpole.remedies.start_up import MAKERS, captures
 from longpole.words.wording import count, duration, short_name
 
@@ -96,7 +97,7 @@ def _find(facts: Facts) -> Iterator[Found]:
     for _, name, rows in sorted(best, key=lambda it: (-it[0], it[1]))[:_MOST_NAMES]:
         # Of nested functions, the outermost that launches nothing has the whole time.
         is_part = known & {event for event, _, _ in facts.around(rows[0].event)}
-        if is_part or len(facts.without_recording(rows)) < len(rows):
+        if is_part or len(without_profiler_work(facts, rows)) < len(rows):
             continue
         known.update(row.event for row in rows)
         note, said = ("", True) if said else (_set_up(facts), True)

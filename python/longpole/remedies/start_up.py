@@ -12,6 +12,7 @@ from longpole.engine.critical_path.changes import Drop
 from longpole.remedies.allocation import allocates_once
 from longpole.remedies.compile_overhead import compiled_once
 from longpole.remedies.gains import values_of
+from longpole.remedies.profiler_work import without_profiler_work
 from longpole.remedies.queue_full import waiting_for_room
 from longpole.remedies.spans import Spans
 from longpole.words.wording import count, duration, short_name, whole_percent
@@ -179,7 +180,7 @@ def _first_tensor(facts: Facts) -> Iterator[Part]:
         for row in facts.long_events(least_ns / max(facts.mean_ns, 1))
         if facts.name(row.event) in MAKERS and (first_ns is None or row.end_ns <= first_ns)
     ]
-    rows = facts.without_recording(rows)
+    rows = without_profiler_work(facts, rows)
     if rows:
         [longest, *_] = facts.longest(rows)
         name = facts.name(longest)
@@ -248,7 +249,7 @@ def _loading(facts: Facts) -> list[int]:
         for event in facts.named(*found):
             if facts.place(event).start_ns < start_ns:
                 found.pop(facts.name(event), None)
-    return [call.event for call in facts.without_recording([*found.values()])]
+    return [call.event for call in without_profiler_work(facts, [*found.values()])]
 
 
 def _in_time(work: Activity) -> tuple[int, int]:
